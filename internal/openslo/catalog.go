@@ -1,0 +1,182 @@
+package openslo
+
+import "time"
+
+// AnnotationPrefix begins the keys of the annotations that carry what OpenSLO cannot say.
+const AnnotationPrefix = "otelcol-llm.dev/"
+
+// Catalog is the resolved content of a set of files. It is immutable once returned.
+type Catalog struct {
+	Services []Service
+	SLOs     []SLO             // one an objective, sorted by ID
+	Policies []ViolationPolicy // sorted by Name
+}
+
+// Service is an OpenSLO Service document.
+type Service struct {
+	Name        string
+	DisplayName string
+	Description string
+	Position    Position
+}
+
+// SLO is one objective of an OpenSLO SLO document. A document with three objectives yields three SLOs
+// that share Name and differ in ID.
+type SLO struct {
+	ID          string // domain:service:metric:objective, unique in the catalog
+	Name        string // metadata.name of the document
+	DisplayName string
+	Description string
+	Service     string
+	Class       Class
+	GroupBy     []string // attribute keys; the SLO is judged once for every combination of their values
+	Unit        string   // OpenMetrics base unit of the objective: seconds, ratio, bytes …
+	Indicator   Indicator
+	Objective   Objective
+	TimeWindow  TimeWindow
+	Budgeting   BudgetingMethod
+	Position    Position
+}
+
+// Class is the slo_class label.
+type Class string
+
+// The classes of promises.
+const (
+	ClassLatency      Class = "latency"
+	ClassAvailability Class = "availability"
+	ClassThroughput   Class = "throughput"
+	ClassQuality      Class = "quality"
+	ClassCost         Class = "cost"
+	ClassSaturation   Class = "saturation"
+)
+
+// Indicator is a service level indicator: exactly one of Threshold and Ratio is set.
+type Indicator struct {
+	Name      string
+	Threshold *Selector
+	Ratio     *Ratio
+}
+
+// Ratio is a ratioMetric: Total with one of Good and Bad, or Raw alone.
+type Ratio struct {
+	Counter bool // the sources only ever grow
+	Good    *Selector
+	Bad     *Selector
+	Total   *Selector
+	Raw     *Selector // a metric that is the ratio already
+	RawType RawType
+}
+
+// RawType says what Raw measures.
+type RawType string
+
+// The raw types of a ratioMetric.
+const (
+	RawSuccess RawType = "success"
+	RawFailure RawType = "failure"
+)
+
+// Selector says which telemetry an indicator is made of: the metricSource of OpenSLO.
+type Selector struct {
+	Type      string // metricSource.type; only TypeOpenTelemetry is evaluated
+	Signal    Signal
+	Metric    string  // name in OTLP or Prometheus spelling, for SignalMetrics
+	Condition string  // OTTL condition; empty selects all
+	Value     string  // OTTL value expression, for traces and logs
+	Unit      string  // unit of the source as written, empty when it is the base unit
+	Scale     float64 // multiplies a source value to give the base unit; 1 when Unit is empty
+}
+
+// TypeOpenTelemetry is the metricSource.type that this distribution evaluates. Other types are valid
+// documents (another tool queries them) that nobody here measures.
+const TypeOpenTelemetry = "opentelemetry"
+
+// Signal is the kind of telemetry a Selector reads.
+type Signal string
+
+// The signals.
+const (
+	SignalMetrics Signal = "metrics"
+	SignalTraces  Signal = "traces"
+	SignalLogs    Signal = "logs"
+)
+
+// Objective is the promise: Target of the events are good. For a threshold indicator an event is good when
+// (value Op Value) holds.
+type Objective struct {
+	Name            string // last part of the SLO's ID, e.g. p95
+	DisplayName     string
+	Op              Op
+	Value           float64 // in SLO.Unit; threshold indicators only
+	Target          float64 // in [0, 1)
+	TimeSliceTarget float64 // in [0, 1]; Timeslices only
+	TimeSliceWindow time.Duration
+}
+
+// Op compares a value with the objective's.
+type Op string
+
+// The comparisons.
+const (
+	OpLTE Op = "lte"
+	OpGTE Op = "gte"
+	OpLT  Op = "lt"
+	OpGT  Op = "gt"
+)
+
+// BudgetingMethod says how good events become a budget.
+type BudgetingMethod string
+
+// The budgeting methods of OpenSLO v1.
+const (
+	Occurrences     BudgetingMethod = "Occurrences"
+	Timeslices      BudgetingMethod = "Timeslices"
+	RatioTimeslices BudgetingMethod = "RatioTimeslices"
+)
+
+// TimeWindow is the span that the error budget is for.
+type TimeWindow struct {
+	Duration Duration
+	Rolling  bool
+	// Start and Location are set for calendar windows only.
+	Start    time.Time
+	Location *time.Location
+}
+
+// ViolationPolicy says when missed objectives become one violation.
+type ViolationPolicy struct {
+	Name               string
+	Window             time.Duration
+	ConsecutiveWindows int
+	When               Condition
+	OnNoData           NoDataAction
+	GroupBy            []string // that of its SLOs, which is the same for all of them
+	Position           Position
+}
+
+// NoDataAction says what an empty window does to a policy.
+type NoDataAction string
+
+// The actions on an empty window.
+const (
+	NoDataHold  NoDataAction = "hold"  // neither counts nor resets
+	NoDataOpen  NoDataAction = "open"  // counts as a window in which `when` holds
+	NoDataClose NoDataAction = "close" // counts as a window in which `when` does not hold
+)
+
+// Condition is a tree: exactly one of All, Any and SLO is set.
+type Condition struct {
+	All []Condition
+	Any []Condition
+	// SLO is the metadata.name of an SLO; the leaf holds in a window in which one of its objectives is
+	// missed. IDs are the slo_ids it stands for.
+	SLO string
+	IDs []string
+}
+
+// Position is a place in a file. Line counts from 1.
+type Position struct {
+	File string
+	Line int
+}

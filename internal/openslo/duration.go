@@ -1,0 +1,59 @@
+package openslo
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Duration is an OpenSLO duration shorthand: a count and one of m, h, d, w, M, Q and Y. Months, quarters and
+// years have no fixed length, so a Duration is kept as it was written until a calendar is at hand.
+type Duration struct {
+	Count int
+	Unit  byte
+}
+
+// ParseDuration reads the duration shorthand of OpenSLO, e.g. 28d.
+func ParseDuration(s string) (Duration, error) {
+	if len(s) < 2 {
+		return Duration{}, fmt.Errorf("%q is not a duration: write a count and one of m, h, d, w, M, Q, Y, e.g. 28d", s)
+	}
+	unit := s[len(s)-1]
+	switch unit {
+	case 'm', 'h', 'd', 'w', 'M', 'Q', 'Y':
+	default:
+		return Duration{}, fmt.Errorf("%q has no known unit: write one of m, h, d, w, M, Q, Y, e.g. 28d", s)
+	}
+	n, err := strconv.Atoi(s[:len(s)-1])
+	if err != nil || n <= 0 {
+		return Duration{}, fmt.Errorf("%q has no positive whole count before %q, e.g. 28d", s, unit)
+	}
+	return Duration{Count: n, Unit: unit}, nil
+}
+
+// String is the shorthand again.
+func (d Duration) String() string {
+	return strconv.Itoa(d.Count) + string(rune(d.Unit))
+}
+
+// Approx is the length with a month of 30, a quarter of 90 and a year of 365 days.
+func (d Duration) Approx() time.Duration {
+	const day = 24 * time.Hour
+	n := time.Duration(d.Count)
+	switch d.Unit {
+	case 'm':
+		return n * time.Minute
+	case 'h':
+		return n * time.Hour
+	case 'd':
+		return n * day
+	case 'w':
+		return n * 7 * day
+	case 'M':
+		return n * 30 * day
+	case 'Q':
+		return n * 90 * day
+	default:
+		return n * 365 * day
+	}
+}
