@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sketch
+
+import (
+	"math"
+
+	"github.com/lightstep/go-expohisto/mapping"
+	"github.com/lightstep/go-expohisto/mapping/exponent"
+	"github.com/lightstep/go-expohisto/mapping/logarithm"
+)
+
+const (
+	// MaxBuckets bounds each side of an exponential histogram; a wider range costs resolution, not memory.
+	// OpenTelemetry's SDKs use 160, two of which fit beside each other here.
+	MaxBuckets = 320
+	// MaxScale is the finest resolution (base 2^(2^-20)) and where raw values begin.
+	MaxScale = 20
+	// MinScale is the coarsest resolution: every finite float fits into a few buckets.
+	MinScale = -10
+)
+
+// Buckets is one side of an exponential histogram: Counts[i] values lie in (base^(Offset+i), base^(Offset+i+1)].
+type Buckets struct {
+	Offset int32
+	Counts []uint64
+}
+
+// Exponential is an exponential histogram in plain values. Factor multiplies its boundaries, because buckets
+// of milliseconds have no counterpart of the same scale in seconds; 0 stands for 1.
+type Exponential struct {
+	Scale              int32
+	Factor             float64
+	ZeroThreshold      float64
+	ZeroCount          uint64
+	Positive, Negative Buckets
+}
+
+// Count is the number of values.
+func (e *Exponential) Count() uint64 {
+	n := e.ZeroCount
+	for _, c := range e.Positive.Counts {
+		n += c
+	}
+	for _, c := range e.Negative.Counts {
+		n += c
+	}
+	return n
+}
+
+// Valid reports whether the histogram can be one of floats: a scale that the specification allows, and indexes
+// that some float maps to.
+func (e *Exponential) Valid() bool {
+	if e.Scale < MinScale || e.Scale > MaxScale || e.ZeroThreshold < 0 || math.IsNaN(e.ZeroThreshold) {
+		return false
+	}
+	lo := int64(index(e.Scale, smallestNormal)) - 1
+	hi := int64(index(e.Scale, math.MaxFloat64)) + 1
+	for _, b := range [...]*Buckets{&e.Positive, &e.Negative} {
+		if first, last, ok := b.span(); ok && (int64(first) < lo || int64(last) > hi || last < first) {
+			return false
+		}
+	}
+	return true
+}
+
+// smallestNormal is the smallest float of full precision; smaller ones share its bucket.
+const smallestNormal = 0x1p-1022
+
+// AtMost splits the histogram at x. It allocates nothing.
+func (e *Exponential) AtMost(x float64) Split {
+	var s Split
+	e.each(func(lo, hi float64, n uint64) { s.add(lo, hi, x, n) })
+	return s
+}
+
+// each calls f for every bucket that holds values, from the lowest up.
+func (e *Exponential) each(f func(lo, hi float64, n uint64)) {
+	factor := e.factor()
+	for i := len(e.Negative.Counts) - 1; i >= 0; i-- {
+		if n := e.Negative.Counts[i]; n > 0 {
+			at := e.Negative.Offset + int32(i)
+			f(-factor*boundary(e.Scale, at+1), -factor*boundary(e.Scale, at), n)
+		}
+	}
+	if e.ZeroCount > 0 {
+		f(-factor*e.ZeroThreshold, factor*e.ZeroThreshold, e.ZeroCount)
+	}
+	for i, n := range e.Positive.Counts {
+		if n > 0 {
+			at := e.Positive.Offset + int32(i)
+			f(factor*boundary(e.Scale, at), factor*boundary(e.Scale, at+1), n)
+		}
+	}
+}
+
+func (e *Exponential) factor() float64 {
+	if e.Factor == 0 {
+		return 1
+	}
+	return e.Factor
+}
+
+// observe adds n raw values.
+func (e *Exponential) observe(v float64, n uint64) {
+	side := &e.Positive
+	switch {
+	case v == 0:
+		e.ZeroCount += n
+		return
+	case v < 0:
+		side, v = &e.Negative, -v
+	}
+	if e.Positive.empty() && e.Negative.empty() {
+		e.Scale = MaxScale
+	}
+	at := index(e.Scale, v)
+	for !side.fits(at, at) {
+		e.downscale(1)
+		at >>= 1
+	}
+	side.add(at, n)
+}
+
+// merge adds o, whose Factor is the same.
+func (e *Exponential) merge(o *Exponential) {
+	e.ZeroCount += o.ZeroCount
+	e.ZeroThreshold = math.Max(e.ZeroThreshold, o.ZeroThreshold)
+	if o.Positive.empty() && o.Negative.empty() {
+		return
+	}
+	if e.Positive.empty() && e.Negative.empty() {
+		e.Scale = o.Scale
+	}
+	if e.Scale > o.Scale {
+		e.downscale(e.Scale - o.Scale)
+	}
+	for !e.Positive.takes(&o.Positive, o.Scale-e.Scale) || !e.Negative.takes(&o.Negative, o.Scale-e.Scale) {
+		e.downscale(1)
+	}
+	e.Positive.merge(&o.Positive, o.Scale-e.Scale)
+	e.Negative.merge(&o.Negative, o.Scale-e.Scale)
+}
+
+// downscale halves the resolution by times. Two neighbours become one bucket, so no boundary moves and counts
+// stay exact; the coarser boundaries are a subset of the finer.
+func (e *Exponential) downscale(by int32) {
+	e.Scale -= by
+	e.Positive.downscale(by)
+	e.Negative.downscale(by)
+}
+
+func (e *Exponential) reset() {
+	e.ZeroCount, e.ZeroThreshold = 0, 0
+	e.Positive = Buckets{Counts: e.Positive.Counts[:0]}
+	e.Negative = Buckets{Counts: e.Negative.Counts[:0]}
+}
+
+func (b *Buckets) empty() bool { return len(b.Counts) == 0 }
+
+// span is the lowest and highest index of a bucket that holds values.
+func (b *Buckets) span() (lo, hi int32, ok bool) {
+	first, last := 0, len(b.Counts)-1
+	for first <= last && b.Counts[first] == 0 {
+		first++
+	}
+	for last >= first && b.Counts[last] == 0 {
+		last--
+	}
+	return b.Offset + int32(first), b.Offset + int32(last), first <= last
+}
+
+// fits reports whether the indexes lo to hi can be added within MaxBuckets.
+func (b *Buckets) fits(lo, hi int32) bool {
+	if !b.empty() {
+		lo = min(lo, b.Offset)
+		hi = max(hi, b.Offset+int32(len(b.Counts))-1)
+	}
+	return int64(hi)-int64(lo) < MaxBuckets
+}
+
+func (b *Buckets) takes(o *Buckets, shift int32) bool {
+	lo, hi, ok := o.span()
+	return !ok || b.fits(lo>>shift, hi>>shift)
+}
+
+// add puts n values at an index that fits.
+func (b *Buckets) add(at int32, n uint64) {
+	if b.empty() {
+		b.Offset = at
+		b.Counts = append(b.Counts, n)
+		return
+	}
+	if at < b.Offset {
+		grow := int(b.Offset - at)
+		old := len(b.Counts)
+		for range grow {
+			b.Counts = append(b.Counts, 0)
+		}
+		copy(b.Counts[grow:], b.Counts[:old])
+		clear(b.Counts[:grow])
+		b.Offset = at
+	}
+	for int(at-b.Offset) >= len(b.Counts) {
+		b.Counts = append(b.Counts, 0)
+	}
+	b.Counts[at-b.Offset] += n
+}
+
+func (b *Buckets) merge(o *Buckets, shift int32) {
+	for i, n := range o.Counts {
+		if n > 0 {
+			b.add((o.Offset+int32(i))>>shift, n)
+		}
+	}
+}
+
+func (b *Buckets) downscale(by int32) {
+	if b.empty() {
+		return
+	}
+	first := b.Offset >> by
+	for i, n := range b.Counts {
+		to := int((b.Offset+int32(i))>>by - first)
+		if to == i {
+			continue
+		}
+		b.Counts[i] = 0
+		b.Counts[to] += n
+	}
+	b.Counts = b.Counts[:int((b.Offset+int32(len(b.Counts)-1))>>by-first)+1]
+	b.Offset = first
+}
+
+// index is the bucket of v > 0 at a scale.
+func index(scale int32, v float64) int32 { return mapper(scale).MapToIndex(v) }
+
+// boundary is the lower boundary of a bucket, 0 and +Inf where floats end.
+func boundary(scale, at int32) float64 {
+	b, err := mapper(scale).LowerBoundary(at)
+	switch {
+	case err == nil:
+		return b
+	case at > 0:
+		return math.Inf(1)
+	default:
+		return 0
+	}
+}
+
+// mappers holds the mapping of every scale from MinScale to MaxScale.
+var mappers = func() (all [MaxScale - MinScale + 1]mapping.Mapping) {
+	for scale := int32(MinScale); scale <= MaxScale; scale++ {
+		newMapping := logarithm.NewMapping
+		if scale <= 0 {
+			newMapping = exponent.NewMapping
+		}
+		m, err := newMapping(scale)
+		if err != nil {
+			panic(err) // the library's range is wider than ours; a test walks it
+		}
+		all[scale-MinScale] = m
+	}
+	return all
+}()
+
+func mapper(scale int32) mapping.Mapping {
+	return mappers[min(max(scale, MinScale), MaxScale)-MinScale]
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package window
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+const (
+	sec = int64(time.Second)
+	t0  = 1_700_000_000 * sec
+)
+
+func newWatermark() *Watermark {
+	return NewWatermark(WatermarkOptions{Lateness: 30 * time.Second, IdleTimeout: time.Minute, MaxAhead: time.Minute, MaxSources: 3})
+}
+
+func TestWatermarkIsUnsetBeforeInput(t *testing.T) {
+	assert.Equal(t, int64(Unset), newWatermark().Advance(t0, Unset))
+}
+
+func TestWatermarkFollowsTheSlowestLiveSource(t *testing.T) {
+	w := newWatermark()
+	w.Observe(1, t0, t0)
+	w.Observe(2, t0-100*sec, t0)
+	assert.Equal(t, t0-130*sec, w.Advance(t0, Unset))
+	w.Observe(2, t0-10*sec, t0+sec)
+	assert.Equal(t, t0-40*sec, w.Advance(t0+sec, Unset))
+}
+
+func TestAnIdleSourceDoesNotHoldTheOthersBack(t *testing.T) {
+	w := newWatermark()
+	w.Observe(1, t0-100*sec, t0)
+	w.Observe(2, t0+61*sec, t0+61*sec)
+	assert.Equal(t, t0+31*sec, w.Advance(t0+61*sec, Unset))
+	assert.Equal(t, 1, w.Sources())
+}
+
+func TestWatermarkNeverGoesBack(t *testing.T) {
+	w := newWatermark()
+	r := rand.New(rand.NewPCG(1, 2))
+	last, now := int64(Unset), t0
+	for range 2000 {
+		now += r.Int64N(40 * sec)
+		if r.IntN(3) > 0 {
+			w.Observe(r.Uint64N(5)+1, now-r.Int64N(200*sec), now)
+		}
+		at := w.Advance(now, now-r.Int64N(100*sec))
+		assert.GreaterOrEqual(t, at, last)
+		assert.LessOrEqual(t, at, now)
+		last = at
+	}
+}
+
+// Scenario: a day is replayed in a second, then nothing follows.
+// Guarantees: its last window closes after the idle timeout, and the hours until now are not taken for an outage.
+func TestAReplayClosesItsLastWindowAndIsNoOutage(t *testing.T) {
+	w := newWatermark()
+	now := t0 + 86400*sec
+	w.Observe(1, t0, now)
+	lastEnd := t0 + 200*sec
+	assert.Equal(t, t0-30*sec, w.Advance(now+59*sec, lastEnd))
+	assert.Equal(t, lastEnd, w.Advance(now+60*sec, lastEnd))
+	assert.Equal(t, t0+570*sec, w.Advance(now+600*sec, lastEnd))
+}
+
+// Scenario: a live source dies in the middle of a window.
+// Guarantees: the window stays open until the wall clock has passed its end, so a source that comes back is not late.
+func TestALiveWindowIsNotClosedBeforeItsEnd(t *testing.T) {
+	w := newWatermark()
+	w.Observe(1, t0, t0)
+	end := t0 + 300*sec
+	assert.Less(t, w.Advance(t0+90*sec, end), end)
+	assert.Equal(t, end, w.Advance(t0+300*sec, end))
+}
+
+func TestAWrongClockIsSeen(t *testing.T) {
+	w := newWatermark()
+	assert.False(t, w.Ahead(t0+60*sec, t0))
+	assert.True(t, w.Ahead(t0+61*sec, t0))
+}
+
+func TestSourcesAreBounded(t *testing.T) {
+	w := newWatermark()
+	for id := range uint64(100) {
+		w.Observe(id+1, t0+int64(id)*sec, t0)
+	}
+	assert.LessOrEqual(t, w.Sources(), 4)
+	assert.True(t, w.Overflowed())
+}
+
+func TestStartAlignsToTheEpoch(t *testing.T) {
+	f := func(at int64, length time.Duration, want int64) {
+		t.Helper()
+		assert.Equal(t, want, Start(at, length))
+	}
+	f(0, time.Minute, 0)
+	f(59*sec, time.Minute, 0)
+	f(60*sec, time.Minute, 60*sec)
+	f(-1, time.Minute, -60*sec)
+	f(-60*sec, time.Minute, -60*sec)
+}
+
+func TestGCD(t *testing.T) {
+	assert.Equal(t, 5*time.Minute, GCD(5*time.Minute, time.Hour))
+	assert.Equal(t, time.Minute, GCD(5*time.Minute, 7*time.Minute))
+	assert.Equal(t, 10*time.Second, GCD(10*time.Second))
+	assert.Zero(t, GCD())
+}
+
+func TestPanesComeOutOldestFirstWhateverTheOrderIn(t *testing.T) {
+	var p Panes[int]
+	for _, start := range rand.New(rand.NewPCG(3, 4)).Perm(50) {
+		*p.At(int64(start))++
+		*p.At(int64(start))++
+	}
+	youngest, _ := p.Youngest()
+	assert.Equal(t, int64(49), youngest)
+	for want := range int64(50) {
+		start, ok := p.Oldest()
+		assert.True(t, ok)
+		assert.Equal(t, want, start)
+		assert.Nil(t, p.Take(start+1))
+		assert.Equal(t, 2, *p.Take(start))
+	}
+	assert.Zero(t, p.Len())
+}
+
+func TestPanesReuseTheirAccumulators(t *testing.T) {
+	var p Panes[int]
+	start := int64(0)
+	turn := func() {
+		*p.At(start) = 1
+		acc := p.Take(start)
+		*acc = 0
+		p.Release(acc)
+		start++
+	}
+	turn()
+	assert.Zero(t, testing.AllocsPerRun(100, turn))
+}
+
+func BenchmarkObserve(b *testing.B) {
+	for _, n := range []uint64{10, 1000, 100000} {
+		b.Run(fmt.Sprintf("%d_sources", n), func(b *testing.B) {
+			w := NewWatermark(WatermarkOptions{IdleTimeout: time.Minute, MaxSources: int(n)})
+			b.ReportAllocs()
+			for i := uint64(0); b.Loop(); i++ {
+				w.Observe(i%n+1, t0, t0)
+			}
+		})
+	}
+}
