@@ -8,7 +8,7 @@ import (
 )
 
 // Unset is a watermark before any input.
-const Unset = math.MinInt64
+const Unset int64 = math.MinInt64
 
 // WatermarkOptions are the settings of a Watermark.
 type WatermarkOptions struct {

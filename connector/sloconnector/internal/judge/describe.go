@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// describe says in words what was measured against what was promised.
+func (s *Series) describe(r *Result) string {
+	slo := &s.promise.slo
+	if r.State == NoData {
+		return slo.ID + " had no data"
+	}
+	if slo.Indicator.Ratio != nil {
+		return fmt.Sprintf("%s was %s, promised at least %s", slo.ID, number(r.Value), number(s.promise.target()))
+	}
+	bound := "at most"
+	if !slo.Objective.Op.AtMost() {
+		bound = "at least"
+	}
+	return fmt.Sprintf("%s was %s %s, promised %s %s for %s%% of events",
+		slo.ID, number(r.Value), slo.Unit, bound, number(slo.Objective.Value), number(100*s.promise.target()))
+}
+
+// number is short for people: four significant digits.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }

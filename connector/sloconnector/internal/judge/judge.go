@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package judge turns observations into verdicts: which objective was kept in which window, and when missed
+// windows become a violation.
+//
+// It takes plain values in event time and knows neither pdata nor a clock. A Judge is not safe for concurrent use.
+package judge
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/window"
+)
+
+// Options are the settings of a Judge.
+type Options struct {
+	// Window is the evaluation window of an SLO that no policy looks at.
+	Window time.Duration
+	// GroupBy are attribute keys by which every SLO is judged apart, before its own.
+	GroupBy []string
+	// MaxSeries bounds the number of series (SLO × group); what comes beyond shares one overflow series an SLO.
+	MaxSeries int
+	// TTL is how long, in event time, a series lives without input.
+	TTL time.Duration
+}
+
+// Judge holds the state of all promises.
+type Judge struct {
+	opts     Options
+	promises []*promise
+	policies []*policy
+	classes  []*paneClass
+	series   int
+	evicted  uint64
+	patience time.Duration // after so much emptiness, more of it changes no verdict
+	begun    bool
+	lastData int64 // end of the youngest pane that held data
+	events   []Event
+}
+
+// promise is one SLO of the catalog and its series.
+type promise struct {
+	slo     openslo.SLO
+	groupBy []string
+	class   *paneClass
+	windows []time.Duration // multiples of the class's pane; the first is the evaluation window
+	series  map[string]*Series
+	watched []*policy // policies with a leaf on this SLO
+}
+
+// paneClass are the promises that share a pane length, and how far their panes are closed.
+type paneClass struct {
+	pane     time.Duration
+	next     int64 // start of the next pane to close, once the judge has begun
+	promises []*promise
+}
+
+// New returns a Judge over the SLOs of a catalog that are measured here (SLO.Evaluated). Promises keep the
+// order of the catalog.
+func New(catalog *openslo.Catalog, opts Options) *Judge {
+	j := &Judge{opts: opts, lastData: window.Unset}
+	byID := map[string]*promise{}
+	for _, slo := range catalog.SLOs {
+		p := &promise{slo: slo, groupBy: union(opts.GroupBy, slo.GroupBy), series: map[string]*Series{}}
+		j.promises = append(j.promises, p)
+		byID[slo.ID] = p
+	}
+	longest, turns := opts.Window, 1
+	for i := range catalog.Policies {
+		pol := newPolicy(&catalog.Policies[i], byID)
+		j.policies = append(j.policies, pol)
+		for _, p := range pol.promises {
+			p.watched = append(p.watched, pol)
+			p.windows = append(p.windows, pol.spec.Window)
+		}
+		longest = max(longest, pol.spec.Window)
+		turns = max(turns, pol.spec.ConsecutiveWindows)
+	}
+	j.patience = longest * time.Duration(turns+1)
+	for _, p := range j.promises {
+		if len(p.windows) == 0 {
+			p.windows = []time.Duration{opts.Window}
+		}
+		slices.Sort(p.windows) // the shortest window is the evaluation window: it is the first to know
+		p.windows = slices.Compact(p.windows)
+		p.class = j.classOf(window.GCD(p.windows...))
+		p.class.promises = append(p.class.promises, p)
+	}
+	return j
+}
+
+func (j *Judge) classOf(pane time.Duration) *paneClass {
+	for _, c := range j.classes {
+		if c.pane == pane {
+			return c
+		}
+	}
+	c := &paneClass{pane: pane}
+	j.classes = append(j.classes, c)
+	return c
+}
+
+// union is a, then what b has beyond it.
+func union(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, key := range b {
+		if !slices.Contains(all, key) {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+// SLO returns the i-th SLO of the catalog.
+func (j *Judge) SLO(i int) *openslo.SLO { return &j.promises[i].slo }
+
+// GroupBy are the attribute keys by which the i-th SLO is judged apart.
+func (j *Judge) GroupBy(i int) []string { return j.promises[i].groupBy }
+
+// Len is the number of live series.
+func (j *Judge) Len() int { return j.series }
+
+// Evicted is how many series were forgotten because nothing was heard of them.
+func (j *Judge) Evicted() uint64 { return j.evicted }
+
+// overflowKey is the group of all series beyond MaxSeries. No value contains its byte: values are UTF-8.
+const overflowKey = "\xff"
+
+// Series returns the series of the i-th SLO for the values of its GroupBy keys, an empty value standing for an
+// absent attribute. Beyond MaxSeries it returns the SLO's overflow series.
+func (j *Judge) Series(i int, values []string) *Series {
+	p := j.promises[i]
+	key := groupKey(values)
+	if s := p.series[key]; s != nil {
+		return s
+	}
+	overflow := false
+	if j.series >= j.opts.MaxSeries && len(p.groupBy) > 0 {
+		key, values, overflow = overflowKey, make([]string, len(p.groupBy)), true
+		if s := p.series[key]; s != nil {
+			return s
+		}
+	}
+	s := newSeries(p, key, slices.Clone(values), overflow)
+	p.series[key] = s
+	j.series++
+	for _, pol := range p.watched {
+		pol.attach(s)
+	}
+	return s
+}
+
+// groupKey joins group values. Lengths are part of it, so no value can imitate another group.
+func groupKey(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, v := range values {
+		b.WriteString(v)
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// Each calls f for every live series.
+func (j *Judge) Each(f func(*Series)) {
+	for _, p := range j.promises {
+		for _, s := range p.series {
+			f(s)
+		}
+	}
+}
+
+// EachTally calls f for every policy and group: how many violations it has opened.
+func (j *Judge) EachTally(f func(*Tally)) {
+	for _, pol := range j.policies {
+		for _, t := range pol.tallies {
+			f(t)
+		}
+	}
+}
+
+// TakeEvents returns what has opened and closed since the last call, in the order in which it did.
+func (j *Judge) TakeEvents() []Event {
+	events := j.events
+	j.events = nil
+	return events
+}
