@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package openslo
 
 import "time"
@@ -10,6 +12,7 @@ type Catalog struct {
 	Services []Service
 	SLOs     []SLO             // one an objective, sorted by ID
 	Policies []ViolationPolicy // sorted by Name
+	Files    []string          // names of the sources, in reading order
 }
 
 // Service is an OpenSLO Service document.

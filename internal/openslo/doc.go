@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package openslo reads SLO files: OpenSLO v1 documents and the ViolationPolicy kind of this project.
 //
 // Plain structs in, problems with positions out. The package knows nothing of the Collector: a Catalog is

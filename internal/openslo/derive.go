@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openslo
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// idPart is one of the four parts of a slo_id.
+var idPart = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
+
+// defaultDomain is the first part of a slo_id when the label domain does not say another.
+const defaultDomain = "llm"
+
+// derive completes an SLO of which everything written is right: unit, class and the first three parts of its
+// id, which slo.ID holds until an objective's name is added. The rules stand in the package comment.
+func (p *parser) derive(m metadata, slo *SLO, ind *indicator, objectives []placedObjective) {
+	deriveUnit(m, slo, ind, objectives)
+	if slo.Class == "" {
+		slo.Class = deriveClass(m, slo, ind)
+	}
+	for i := range objectives {
+		obj := &objectives[i]
+		obj.Name = trimmed(obj.Target * 100)
+		if ind.Threshold != nil {
+			obj.Name = "p" + obj.Name
+			// The very multiplication that a source's bucket boundaries go through, so that a boundary that
+			// was written equal stays equal to the last bit.
+			obj.Value *= ind.Threshold.Scale
+		}
+	}
+	p.deriveID(m, slo, ind, objectives)
+}
+
+// deriveUnit sets the base unit of the SLO.
+func deriveUnit(m metadata, slo *SLO, ind *indicator, objectives []placedObjective) {
+	annotated, at, haveAnnotation := m.annotation(annotationUnit)
+	if haveAnnotation && !checkBaseUnit(at, annotated) {
+		return
+	}
+	if ind.Ratio != nil {
+		slo.Unit = "ratio"
+		if haveAnnotation && annotated != "ratio" {
+			at.problemf("is %s, but the unit of a ratioMetric is ratio: remove it", shown(annotated))
+		}
+		return
+	}
+	unit := ind.unit
+	if haveAnnotation && annotated != unit.base {
+		if unit.explicit {
+			at.problemf("is %s, but metricSource.spec.unit %s is in %s: remove one", shown(annotated), shown(unit.written), unit.base)
+			return
+		}
+		// What a person wrote counts more than the look of a name. The selector may be another SLO's too.
+		unit = sourceUnit{unitScale: unitScale{base: annotated, scale: 1}}
+		s := *ind.Threshold
+		unit.apply(&s)
+		ind.Threshold = &s
+	}
+	switch {
+	case unit.base != "":
+		slo.Unit = unit.base
+	case slo.Class == ClassLatency:
+		slo.Unit = "seconds"
+	default:
+		slo.Unit = "ratio"
+		for _, obj := range objectives {
+			if v := obj.at.fields["value"]; ind.Threshold.Type == TypeOpenTelemetry && (obj.Value < 0 || obj.Value > 1) {
+				v.problemf("%s has no known unit, and no ratio is compared with %s: write metricSource.spec.unit or the annotation %s",
+					sourceName(ind.Threshold), v.node.Value, annotationUnit)
+			}
+		}
+	}
+}
+
+func sourceName(s *Selector) string {
+	if s.Metric != "" {
+		return "metric " + shown(s.Metric)
+	}
+	return "value " + shown(s.Value)
+}
+
+// checkBaseUnit reports a unit annotation that is no OpenMetrics base unit.
+func checkBaseUnit(v value, unit string) bool {
+	if known, ok := lookupUnit(unit); ok && known.base != unit {
+		v.problemf("%s is no base unit: write %s here, and what the metric is in as metricSource.spec.unit", shown(unit), known.base)
+		return false
+	}
+	if !baseUnit.MatchString(unit) {
+		v.problemf("%s is no OpenMetrics base unit: write lower case words like seconds, bytes or tokens_per_second", shown(unit))
+		return false
+	}
+	return true
+}
+
+// deriveClass tells the class from the kind of indicator and the unit.
+func deriveClass(m metadata, slo *SLO, ind *indicator) Class {
+	switch {
+	case ind.Ratio != nil:
+		return ClassAvailability
+	case slo.Unit == "seconds":
+		return ClassLatency
+	case strings.HasSuffix(slo.Unit, "_per_second"):
+		return ClassThroughput
+	case slo.Unit == "ratio", slo.Unit == "bytes":
+		return ClassSaturation
+	}
+	m.self.problemf("no class follows from the unit %s: write the annotation %s: %s",
+		slo.Unit, annotationClass, either(strs(classes)))
+	return ""
+}
+
+// deriveID sets the first three parts of the id and claims the ids of all objectives.
+func (p *parser) deriveID(m metadata, slo *SLO, ind *indicator, objectives []placedObjective) {
+	written, at, explicit := m.annotation(annotationSLOID)
+	var names []string
+	if explicit {
+		parts := strings.Split(written, ":")
+		if i := slices.IndexFunc(parts, func(s string) bool { return !idPart.MatchString(s) }); i >= 0 {
+			at.problemf("part %s of %s is no good: write lower case letters and digits, with dots, dashes and underscores inside",
+				shown(parts[i]), shown(written))
+			return
+		}
+		switch {
+		case len(objectives) == 1 && len(parts) == 4:
+			slo.ID = strings.Join(parts[:3], ":")
+			objectives[0].Name = parts[3]
+		case len(objectives) > 1 && len(parts) == 3:
+			slo.ID = written
+		case len(objectives) == 1:
+			at.problemf("%s has %s: write four, domain:service:metric:objective", shown(written), count(len(parts), "part"))
+			return
+		default:
+			for _, obj := range objectives {
+				names = append(names, obj.Name)
+			}
+			at.problemf("%s has %s and the SLO %d objectives: write three, domain:service:metric, and %s are appended",
+				shown(written), count(len(parts), "part"), len(objectives), join(names, "and"))
+			return
+		}
+	} else {
+		domain := defaultDomain
+		if d, ok := m.labels.get("domain"); ok {
+			domain, _ = d.scalar()
+			if !idPart.MatchString(domain) {
+				d.problemf("%s is no domain of a slo_id: write one lower case word", shown(domain))
+				return
+			}
+		}
+		slo.ID = domain + ":" + slo.Service + ":" + ind.Name
+	}
+	for _, obj := range objectives {
+		id := slo.ID + ":" + obj.Name
+		if first, taken := p.ids[id]; taken {
+			obj.at.problemf("slo_id %s stands twice, first at %s:%d: change the target, the indicator's name or the annotation %s",
+				id, first.File, first.Line, annotationSLOID)
+			continue
+		}
+		p.ids[id] = obj.at.pos()
+	}
+}
+
+func count(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

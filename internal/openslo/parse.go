@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openslo
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Source is the content of one file.
+type Source struct {
+	Name string // as it stands in problems and positions
+	Data []byte
+}
+
+// The versions of documents that are read.
+const (
+	APIVersionOpenSLO = "openslo/v1"
+	APIVersionPolicy  = AnnotationPrefix + "v1alpha1"
+)
+
+// Kind is the kind of a document.
+type Kind string
+
+// The kinds. Of the last four only metadata and keys are checked; nothing interprets them yet.
+const (
+	KindService                 Kind = "Service"
+	KindSLI                     Kind = "SLI"
+	KindSLO                     Kind = "SLO"
+	KindViolationPolicy         Kind = "ViolationPolicy"
+	KindDataSource              Kind = "DataSource"
+	KindAlertPolicy             Kind = "AlertPolicy"
+	KindAlertCondition          Kind = "AlertCondition"
+	KindAlertNotificationTarget Kind = "AlertNotificationTarget"
+)
+
+// kinds is in reading order: a kind is read after those it refers to.
+var kinds = []Kind{
+	KindService, KindDataSource, KindAlertNotificationTarget, KindAlertCondition, KindAlertPolicy,
+	KindSLI, KindSLO, KindViolationPolicy,
+}
+
+// Parse reads sources, each with any number of YAML documents, into one catalog. The error is nil or [Problems]
+// with everything that is wrong in any of them; the catalog is then nil.
+func Parse(sources ...Source) (*Catalog, error) {
+	return parse(&journal{}, sources)
+}
+
+func parse(log *journal, sources []Source) (*Catalog, error) {
+	p := &parser{
+		journal:     log,
+		documents:   make(map[Kind][]document),
+		names:       make(map[Kind]map[string]Position),
+		dataSources: make(map[string]string),
+		indicators:  make(map[string]indicator),
+		slos:        make(map[string]sloDocument),
+		ids:         make(map[string]Position),
+	}
+	for _, src := range sources {
+		p.catalog.Files = append(p.catalog.Files, src.Name)
+		for _, doc := range documents(src, log) {
+			p.sort(doc)
+		}
+	}
+	for _, kind := range kinds {
+		for _, doc := range p.documents[kind] {
+			p.read(doc)
+		}
+	}
+	if err := log.err(); err != nil {
+		return nil, err
+	}
+	c := &p.catalog
+	slices.SortFunc(c.Services, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.SLOs, func(a, b SLO) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(c.Policies, func(a, b ViolationPolicy) int { return cmp.Compare(a.Name, b.Name) })
+	return c, nil
+}
+
+// parser is the state of one Parse: first every document is sorted by kind and its name is noted, so that
+// references may point forward and into other files, then the kinds are read in order.
+type parser struct {
+	*journal
+	catalog     Catalog
+	documents   map[Kind][]document
+	names       map[Kind]map[string]Position // also of documents with problems
+	dataSources map[string]string            // name → type
+	indicators  map[string]indicator         // SLI documents by name
+	slos        map[string]sloDocument       // by name
+	ids         map[string]Position          // slo_id → where
+}
+
+// document is one that was told by kind.
+type document struct {
+	object
+	kind Kind
+	meta metadata
+}
+
+// sort files a document under its kind.
+func (p *parser) sort(doc value) {
+	o, ok := doc.object("apiVersion", "kind", "metadata", "spec")
+	if !ok {
+		p.incomplete = true
+		return
+	}
+	kind, ok := readKind(o)
+	if !ok {
+		p.incomplete = true
+		return
+	}
+	d := document{object: o, kind: kind}
+	if m, ok := o.need("metadata", "name the document, e.g. metadata: {name: chat-ttft}"); ok {
+		var annotated []string
+		if kind == KindSLO {
+			annotated = knownAnnotations
+		}
+		d.meta = readMetadata(m, annotated)
+	}
+	if d.meta.name == "" {
+		p.incomplete = true
+	} else {
+		p.register(d)
+	}
+	p.documents[kind] = append(p.documents[kind], d)
+}
+
+func readKind(o object) (Kind, bool) {
+	k, haveKind := o.need("kind", "write "+either(strs(kinds)))
+	v, haveVersion := o.need("apiVersion", "write "+APIVersionOpenSLO+", or "+APIVersionPolicy+" for a ViolationPolicy")
+	if !haveKind || !haveVersion {
+		return "", false
+	}
+	kind, okKind := oneOf(k, kinds...)
+	version, okVersion := v.text()
+	if !okVersion {
+		return "", false
+	}
+	want := APIVersionOpenSLO
+	if kind == KindViolationPolicy {
+		want = APIVersionPolicy
+	}
+	known := version == APIVersionOpenSLO || version == APIVersionPolicy
+	switch {
+	case okKind && version != want:
+		v.problemf("%s is not supported for kind %s: write %s", shown(version), kind, want)
+		return "", false
+	case !known:
+		v.problemf("%s is not supported: write %s, or %s for a ViolationPolicy", shown(version), APIVersionOpenSLO, APIVersionPolicy)
+		return "", false
+	}
+	return kind, okKind
+}
+
+// register notes the name of a document, which no other of its kind may have.
+func (p *parser) register(d document) {
+	names := p.names[d.kind]
+	if names == nil {
+		names = make(map[string]Position)
+		p.names[d.kind] = names
+	}
+	at, _ := d.fields["metadata"].mapping()
+	name := at.fields["name"]
+	if first, taken := names[d.meta.name]; taken {
+		name.problemf("%s %s stands twice, first at %s:%d: rename one", d.kind, shown(d.meta.name), first.File, first.Line)
+		return
+	}
+	names[d.meta.name] = name.pos()
+}
+
+// unresolved reports a reference to a document that is not there.
+func (p *parser) unresolved(v value, kind Kind, name string) {
+	if p.incomplete {
+		return
+	}
+	known := sortedKeys(p.names[kind])
+	hint := "load its file too"
+	if near := nearest(name, known); near != "" {
+		hint = fmt.Sprintf("did you mean %s?", near)
+	} else if len(known) > 0 && len(known) <= 10 {
+		hint = "known are " + strings.Join(known, ", ")
+	}
+	v.problemf("no %s is named %s: %s", kind, shown(name), hint)
+}
+
+func (p *parser) read(d document) {
+	if d.kind == KindService && !d.has("spec") {
+		p.readService(d, object{})
+		return
+	}
+	spec, ok := d.need("spec", "say what the "+string(d.kind)+" is")
+	if !ok {
+		return
+	}
+	switch d.kind {
+	case KindService:
+		if o, ok := spec.object("description"); ok {
+			p.readService(d, o)
+		}
+	case KindSLI:
+		p.indicators[d.meta.name] = p.readIndicatorDocument(d, spec)
+	case KindSLO:
+		p.readSLO(d, spec)
+	case KindViolationPolicy:
+		p.readPolicy(d, spec)
+	case KindDataSource:
+		if o, ok := spec.object("description", "type", "connectionDetails"); ok {
+			readDescription(o)
+			if t, ok := o.need("type", "write opentelemetry, or the type of the tool"); ok {
+				if typ, ok := t.text(); ok {
+					checkType(t, typ)
+					p.dataSources[d.meta.name] = typ
+				}
+			}
+		}
+	case KindAlertPolicy:
+		if o, ok := spec.object("description", "alertWhenNoData", "alertWhenResolved", "alertWhenBreaching", "conditions", "notificationTargets"); ok {
+			readDescription(o)
+		}
+	case KindAlertCondition:
+		if o, ok := spec.object("description", "severity", "condition"); ok {
+			readDescription(o)
+		}
+	case KindAlertNotificationTarget:
+		if o, ok := spec.object("description", "target"); ok {
+			readDescription(o)
+		}
+	}
+}
+
+func (p *parser) readService(d document, spec object) {
+	p.catalog.Services = append(p.catalog.Services, Service{
+		Name: d.meta.name, DisplayName: d.meta.displayName, Description: readDescription(spec), Position: d.pos(),
+	})
+}
+
+func (p *parser) readIndicatorDocument(d document, spec value) indicator {
+	ind := p.readIndicatorSpec(spec)
+	ind.Name = d.meta.name
+	ind.ok = ind.ok && d.meta.name != ""
+	return ind
+}
+
+// readDescription reads spec.description, which OpenSLO limits.
+func readDescription(o object) string {
+	const most = 1050
+	s := o.optional("description")
+	if n := len([]rune(s)); n > most {
+		o.fields["description"].problemf("is %d characters long: OpenSLO allows %d", n, most)
+	}
+	return s
+}
