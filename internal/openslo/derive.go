@@ -19,7 +19,7 @@ const defaultDomain = "llm"
 // id, which slo.ID holds until an objective's name is added. The rules stand in the package comment.
 func (p *parser) derive(m metadata, slo *SLO, ind *indicator, objectives []placedObjective) {
 	deriveUnit(m, slo, ind, objectives)
-	if slo.Class == "" {
+	if slo.Class == "" && slo.Unit != "" {
 		slo.Class = deriveClass(m, slo, ind)
 	}
 	for i := range objectives {
@@ -144,9 +144,9 @@ func (p *parser) deriveID(m metadata, slo *SLO, ind *indicator, objectives []pla
 	} else {
 		domain := defaultDomain
 		if d, ok := m.labels.get("domain"); ok {
-			domain, _ = d.scalar()
-			if !idPart.MatchString(domain) {
-				d.problemf("%s is no domain of a slo_id: write one lower case word", shown(domain))
+			var single bool
+			if domain, single = d.scalar(); !single || !idPart.MatchString(domain) {
+				d.problemf("is %s, and a slo_id begins with it: write one lower case word", d.what())
 				return
 			}
 		}

@@ -11,6 +11,9 @@ import (
 // nearest is the candidate that a typo was most likely meant to be, or "". Case does not count; otherwise
 // two edits may lie between them, one in words of up to four letters.
 func nearest(word string, candidates []string) string {
+	if s, ok := synonyms[word]; ok && slices.Contains(candidates, s) {
+		return s
+	}
 	best, bestDistance := "", 3
 	for _, c := range candidates {
 		limit := 2
@@ -24,6 +27,9 @@ func nearest(word string, candidates []string) string {
 	}
 	return best
 }
+
+// synonyms are words that are near to the wrong key.
+var synonyms = map[string]string{"and": "all", "or": "any"}
 
 // distance is the number of insertions, deletions, replacements and swaps of neighbours that turn a into b.
 func distance(a, b string) int {

@@ -82,7 +82,8 @@ func (v value) child(key string, node *yaml.Node) value {
 type object struct {
 	value
 	fields map[string]value
-	keys   []string // as written
+	keys   []string        // as written
+	meant  map[string]bool // known keys of which a near miss was reported: they are not missing as well
 }
 
 // object opens a mapping whose keys are among known. Unknown, doubled and null ones are reported.
@@ -99,7 +100,7 @@ func (v value) object(known ...string) (object, bool) {
 	return o, true
 }
 
-func (o object) unknown(key string, known []string) {
+func (o *object) unknown(key string, known []string) {
 	at := o.value
 	at.node = o.fields[key].node
 	for i := 0; i+1 < len(o.node.Content); i += 2 {
@@ -108,6 +109,7 @@ func (o object) unknown(key string, known []string) {
 		}
 	}
 	if near := nearest(key, known); near != "" {
+		o.meant[near] = true
 		at.problemf("unknown key %s: did you mean %s?", shown(key), near)
 		return
 	}
@@ -116,7 +118,7 @@ func (o object) unknown(key string, known []string) {
 
 // mapping opens a mapping with whatever keys it has.
 func (v value) mapping() (object, bool) {
-	o := object{value: v, fields: make(map[string]value)}
+	o := object{value: v, fields: make(map[string]value), meant: make(map[string]bool)}
 	if v.node.Kind != yaml.MappingNode {
 		v.problemf("is %s: write a mapping (key: value)", v.what())
 		return o, false
@@ -186,6 +188,9 @@ func (o object) get(key string) (value, bool) {
 
 // need is get for a required key; hint says what to write.
 func (o object) need(key, hint string) (value, bool) {
+	if !o.has(key) && o.meant[key] {
+		return value{}, false
+	}
 	if !o.has(key) {
 		o.child(key, o.node).problemf("missing: %s", hint)
 		return value{}, false
@@ -216,6 +221,15 @@ func (v value) text() (string, bool) {
 		return "", false
 	}
 	return v.node.Value, true
+}
+
+// quantity is a text that begins with a number and needs a unit behind it.
+func (v value) quantity(example string) (string, bool) {
+	if _, err := strconv.ParseFloat(v.node.Value, 64); err == nil && v.node.Kind == yaml.ScalarNode {
+		v.problemf("%s has no unit: write e.g. %s", v.node.Value, example)
+		return "", false
+	}
+	return v.text()
 }
 
 func (v value) number() (float64, bool) {

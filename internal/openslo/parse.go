@@ -170,9 +170,10 @@ func (p *parser) register(d document) {
 	names[d.meta.name] = name.pos()
 }
 
-// unresolved reports a reference to a document that is not there.
+// unresolved reports a reference to a document that is not there. One that is there but has problems of its
+// own does not count.
 func (p *parser) unresolved(v value, kind Kind, name string) {
-	if p.incomplete {
+	if _, broken := p.names[kind][name]; broken || p.incomplete {
 		return
 	}
 	known := sortedKeys(p.names[kind])

@@ -36,7 +36,7 @@ func (p *parser) readPolicy(d document, v value) {
 }
 
 func readGoDuration(v value) time.Duration {
-	s, ok := v.text()
+	s, ok := v.quantity("5m")
 	if !ok {
 		return 0
 	}
@@ -128,9 +128,7 @@ func (t *tree) leaf(v value) (Condition, bool) {
 		v.problemf("%s is a slo_id: write the metadata.name of its SLO document", shown(name))
 		return Condition{}, false
 	default:
-		if _, broken := t.names[KindSLO][name]; !broken {
-			t.unresolved(v, KindSLO, name)
-		}
+		t.unresolved(v, KindSLO, name)
 		return Condition{}, false
 	}
 	if len(doc.ids) > 0 && !doc.evaluated {

@@ -128,9 +128,7 @@ func (p *parser) sloIndicator(o object, objectives []object) indicator {
 		if ind, ok := p.indicators[name]; ok {
 			return ind
 		}
-		if _, broken := p.names[KindSLI][name]; !broken {
-			p.unresolved(v, KindSLI, name)
-		}
+		p.unresolved(v, KindSLI, name)
 	default:
 		for _, obj := range objectives {
 			if _, composite := compositeKey(obj); composite {

@@ -14,7 +14,7 @@ const startTimeLayout = "2006-01-02 15:04:05"
 
 // readDuration reads a duration shorthand.
 func readDuration(v value) (Duration, bool) {
-	s, ok := v.text()
+	s, ok := v.quantity("28d")
 	if !ok {
 		return Duration{}, false
 	}

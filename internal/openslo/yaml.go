@@ -21,7 +21,12 @@ const (
 	maxAliasNodes = 50_000
 )
 
-var yamlErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+var (
+	yamlErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+	// parserError tells the errors of the library's parser from those of its scanner: it counts their lines
+	// from 0.
+	parserError = regexp.MustCompile(`^did not find expected (<|'|key|node content)`)
+)
 
 // documents splits a source into its YAML documents with aliases replaced by what they stand for. Empty
 // documents are left out.
@@ -70,6 +75,9 @@ func syntaxProblem(file string, err error) Problem {
 		text = text[len(m[0]):]
 		if n, err := strconv.Atoi(m[1]); err == nil {
 			line = max(n, 1)
+		}
+		if parserError.MatchString(text) {
+			line++
 		}
 	}
 	return Problem{File: file, Line: line, Message: "is not YAML: " + text}
