@@ -92,11 +92,11 @@ func (o Outcomes) draw(seed uint64, r Request, maxModelLen int) fate {
 // uniform draws from [0, 1) by hashing, not from a stream: a stream would tie
 // every draw to how many were drawn before it.
 func uniform(seed, id, salt uint64) float64 {
-	return float64(mix(mix(seed^0x6c6c6d73696d, id), salt)>>11) / (1 << 53)
+	return float64(Mix(Mix(seed^0x6c6c6d73696d, id), salt)>>11) / (1 << 53)
 }
 
-// mix is the finaliser of splitmix64 over both words.
-func mix(a, b uint64) uint64 {
+// Mix is the finaliser of splitmix64 over both words.
+func Mix(a, b uint64) uint64 {
 	z := a*0x9e3779b97f4a7c15 + b + 0x9e3779b97f4a7c15
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
 	z = (z ^ (z >> 27)) * 0x94d049bb133111eb

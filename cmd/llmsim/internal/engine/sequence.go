@@ -61,10 +61,10 @@ func (s *sequence) blockHash(i, blockSize int) uint64 {
 	end := (i + 1) * blockSize
 	if s.Prefix.Tokens > 0 && end <= s.PromptTokens {
 		if j := (end - 1) / s.Prefix.Tokens; j < len(s.Prefix.IDs) {
-			return mix(mix(s.Prefix.IDs[j], 1), uint64(i)) | 1
+			return Mix(Mix(s.Prefix.IDs[j], 1), uint64(i)) | 1
 		}
 	}
-	return mix(mix(s.ID, 2), uint64(i)) | 1
+	return Mix(Mix(s.ID, 2), uint64(i)) | 1
 }
 
 // queue is the waiting line. Arrivals join at the back, the preempted at the front.

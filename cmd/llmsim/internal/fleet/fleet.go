@@ -62,19 +62,6 @@ func (f *Fleet) AdvanceTo(t time.Duration) {
 	f.now = max(f.now, t)
 }
 
-// Drain lets everything that was accepted come to its end, and returns when that
-// was. Without an end to the traffic it never returns.
-func (f *Fleet) Drain() time.Duration {
-	last := f.now
-	for !f.Done() {
-		at := f.nextEvent()
-		f.AdvanceTo(at + 1)
-		last = at
-	}
-	f.now = max(f.now, last)
-	return f.now
-}
-
 // Done says whether the traffic has ended and every request with it.
 func (f *Fleet) Done() bool {
 	if f.more {
@@ -93,17 +80,6 @@ func (f *Fleet) Now() time.Duration { return f.now }
 
 // Arrived is the number of requests so far.
 func (f *Fleet) Arrived() uint64 { return f.count }
-
-func (f *Fleet) nextEvent() time.Duration {
-	at := engine.Never - 1
-	if f.more {
-		at = f.next.At
-	}
-	for _, r := range f.Replicas {
-		at = min(at, r.Engine.Next())
-	}
-	return at
-}
 
 func (f *Fleet) advanceEngines(t time.Duration) {
 	for _, r := range f.Replicas {

@@ -5,7 +5,6 @@
 package scenario
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -183,18 +182,4 @@ func describe(labels map[string]string) string {
 		parts = append(parts, k+"="+labels[k])
 	}
 	return strings.Join(parts, ", ")
-}
-
-// Validate is for scenarios that were put together in code.
-func (s Scenario) Validate() error {
-	var errs []error
-	if len(s.Replicas) == 0 {
-		errs = append(errs, errors.New("replicas: none"))
-	}
-	for i, r := range s.Replicas {
-		if err := r.Engine.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("replicas[%d].engine: %w", i, err))
-		}
-	}
-	return errors.Join(errs...)
 }
