@@ -170,18 +170,24 @@ func (p *parser) register(d document) {
 	names[d.meta.name] = name.pos()
 }
 
+// maxGuesses is how many problems may stand before near misses are no longer looked for among the names of
+// documents: thousands of names, thousands of times, would take minutes.
+const maxGuesses = 100
+
 // unresolved reports a reference to a document that is not there. One that is there but has problems of its
 // own does not count.
 func (p *parser) unresolved(v value, kind Kind, name string) {
 	if _, broken := p.names[kind][name]; broken || p.incomplete {
 		return
 	}
-	known := sortedKeys(p.names[kind])
 	hint := "load its file too"
-	if near := nearest(name, known); near != "" {
-		hint = fmt.Sprintf("did you mean %s?", near)
-	} else if len(known) > 0 && len(known) <= 10 {
-		hint = "known are " + strings.Join(known, ", ")
+	if known := p.names[kind]; len(p.problems) < maxGuesses {
+		names := sortedKeys(known)
+		if near := nearest(name, names); near != "" {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		} else if len(names) > 0 && len(names) <= 10 {
+			hint = "known are " + strings.Join(names, ", ")
+		}
 	}
 	v.problemf("no %s is named %s: %s", kind, shown(name), hint)
 }

@@ -49,6 +49,7 @@ type journal struct {
 	// incomplete is set when a file or document could not be told, so that a name which nothing defines may
 	// well be defined there: unresolved references would then only hide the real problem.
 	incomplete bool
+	copied     int // nodes that aliases were replaced by, which maxAliasNodes bounds
 }
 
 func (j *journal) add(p Problem) {

@@ -16,9 +16,9 @@ import (
 const (
 	// maxFileSize bounds one file. A thousand SLOs are well below 1 MiB.
 	maxFileSize = 4 << 20
-	// maxAliasNodes bounds what the YAML aliases of one file may expand to, so that a few lines of aliases to
-	// aliases ("billion laughs") are a problem and not an outage.
-	maxAliasNodes = 50_000
+	// maxAliasNodes bounds what the YAML aliases of all files together may expand to, so that a few lines of
+	// aliases to aliases ("billion laughs") are a problem and not an outage.
+	maxAliasNodes = 100_000
 )
 
 var (
@@ -53,7 +53,7 @@ func documents(src Source, log *journal) []value {
 		if node.Kind != yaml.DocumentNode || len(node.Content) == 0 {
 			continue
 		}
-		e := expander{budget: maxAliasNodes, open: make(map[*yaml.Node]bool)}
+		e := expander{journal: log, open: make(map[*yaml.Node]bool)}
 		root := e.expand(node.Content[0])
 		if e.problem != "" {
 			log.incomplete = true
@@ -86,7 +86,7 @@ func syntaxProblem(file string, err error) Problem {
 // expander replaces alias nodes by copies of their anchors' nodes. The copies keep the anchor's lines: that is
 // where a mistake in them is put right.
 type expander struct {
-	budget  int
+	*journal
 	open    map[*yaml.Node]bool // anchors being copied, to see one that contains itself
 	line    int
 	problem string
@@ -114,13 +114,11 @@ func (e *expander) copyOf(n *yaml.Node) *yaml.Node {
 		}
 		e.open[target] = true
 		defer delete(e.open, target)
-		if e.budget--; e.budget < 0 {
-			return e.tooMany(n)
-		}
 		return e.copyOf(target)
 	}
-	if e.budget--; e.budget < 0 {
-		return e.tooMany(n)
+	if e.copied++; e.copied > maxAliasNodes {
+		e.line, e.problem = n.Line, fmt.Sprintf("aliases stand for more than %d values: write them out", maxAliasNodes)
+		return n
 	}
 	c := *n
 	c.Content = make([]*yaml.Node, len(n.Content))
@@ -128,9 +126,4 @@ func (e *expander) copyOf(n *yaml.Node) *yaml.Node {
 		c.Content[i] = e.copyOf(child)
 	}
 	return &c
-}
-
-func (e *expander) tooMany(n *yaml.Node) *yaml.Node {
-	e.line, e.problem = n.Line, fmt.Sprintf("aliases stand for more than %d values: write them out", maxAliasNodes)
-	return n
 }
