@@ -142,6 +142,42 @@ func (e *Exponential) merge(o *Exponential) {
 	e.Negative.merge(&o.Negative, o.Scale-e.Scale)
 }
 
+// Copy makes e an independent copy of o, reusing its memory.
+func (e *Exponential) Copy(o *Exponential) {
+	positive, negative := e.Positive.Counts, e.Negative.Counts
+	*e = *o
+	e.Positive.Counts = append(positive[:0], o.Positive.Counts...)
+	e.Negative.Counts = append(negative[:0], o.Negative.Counts...)
+}
+
+// Sub takes o, an earlier state of the same cumulative histogram, away from e. o is brought to e's scale when it is
+// finer. It reports false when a bucket would become negative or o is coarser than e; e is then of no use.
+func (e *Exponential) Sub(o *Exponential) bool {
+	if o.Positive.empty() && o.Negative.empty() {
+		o.Scale = e.Scale
+	}
+	if o.Scale < e.Scale || o.ZeroCount > e.ZeroCount {
+		return false
+	}
+	o.downscale(o.Scale - e.Scale)
+	e.ZeroCount -= o.ZeroCount
+	return e.Positive.sub(&o.Positive) && e.Negative.sub(&o.Negative)
+}
+
+func (b *Buckets) sub(o *Buckets) bool {
+	for i, n := range o.Counts {
+		if n == 0 {
+			continue
+		}
+		at := int(o.Offset) + i - int(b.Offset)
+		if at < 0 || at >= len(b.Counts) || b.Counts[at] < n {
+			return false
+		}
+		b.Counts[at] -= n
+	}
+	return true
+}
+
 // downscale halves the resolution by times. Two neighbours become one bucket, so no boundary moves and counts
 // stay exact; the coarser boundaries are a subset of the finer.
 func (e *Exponential) downscale(by int32) {

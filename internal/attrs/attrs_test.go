@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attrs
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+func mapOf(t testing.TB, raw map[string]any) pcommon.Map {
+	m := pcommon.NewMap()
+	require.NoError(t, m.FromRaw(raw))
+	return m
+}
+
+func TestLookupTakesThePointBeforeTheScopeBeforeTheResource(t *testing.T) {
+	point, scope, resource := pcommon.NewMap(), pcommon.NewMap(), pcommon.NewMap()
+	f := func(want string) {
+		t.Helper()
+		v, ok := Lookup("k", point, scope, resource)
+		assert.Equal(t, want != "", ok)
+		if ok {
+			assert.Equal(t, want, v.Str())
+		}
+	}
+	f("")
+	resource.PutStr("k", "resource")
+	f("resource")
+	scope.PutStr("k", "scope")
+	f("scope")
+	point.PutStr("k", "point")
+	f("point")
+}
+
+func TestHashDoesNotDependOnOrder(t *testing.T) {
+	a, b := pcommon.NewMap(), pcommon.NewMap()
+	a.PutStr("x", "1")
+	a.PutInt("y", 2)
+	b.PutInt("y", 2)
+	b.PutStr("x", "1")
+	assert.Equal(t, Hash(a), Hash(b))
+}
+
+func TestHashTellsApart(t *testing.T) {
+	seen := map[uint64]any{}
+	for _, raw := range []map[string]any{
+		{}, {"a": "b"}, {"b": "a"}, {"a": ""}, {"a": "1"}, {"a": 1}, {"a": 1.0}, {"a": true}, {"a": false}, {"a": nil},
+		{"a": []any{"b", "c"}}, {"a": []any{"c", "b"}}, {"a": []byte("b")}, {"a": map[string]any{"b": "c"}},
+		{"a": "b", "b": "a"}, {"a": "a", "b": "b"}, {"ab": "c"}, {"a": "bc"}, {"a": "x", "b": "x"}, {"a": "y", "b": "y"},
+	} {
+		h := Hash(mapOf(t, raw))
+		assert.NotContains(t, seen, h, "%v and %v", raw, seen[h])
+		seen[h] = raw
+	}
+}
+
+func TestCombineKeepsTheOrder(t *testing.T) {
+	assert.NotEqual(t, Combine(1, 2), Combine(2, 1))
+	assert.NotEqual(t, Combine(0), Combine(0, 0))
+}
+
+// Guarantees: a checkpoint written by one process is understood by the next.
+func TestHashIsStableAcrossProcesses(t *testing.T) {
+	assert.Equal(t, uint64(0x10ac9ac602343233), Combine(Hash(mapOf(t, map[string]any{"service.name": "chat", "port": 8000})), String("m")))
+}
+
+func BenchmarkHash(b *testing.B) {
+	m := pcommon.NewMap()
+	for i := range 6 {
+		m.PutStr(fmt.Sprintf("attribute.number.%d", i), "some-value")
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		Hash(m)
+	}
+}
