@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slocatalogextension
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+// Config is the configuration of the extension.
+type Config struct {
+	// Paths say where the SLO files are. Each is a file, a glob, a directory (every *.yaml and *.yml in it and
+	// its subdirectories, except names that begin with a dot) or builtin:NAME for a sample that comes with the
+	// extension. Relative paths begin at the Collector's working directory. At least one is required.
+	Paths []string `mapstructure:"paths"`
+
+	_ struct{}
+}
+
+var _ component.Config = (*Config)(nil)
+
+// Validate names each setting that is wrong and what would be right.
+func (c *Config) Validate() error {
+	if len(c.Paths) == 0 {
+		return errors.New("paths: is empty: list files, globs or directories with SLO files, or " + builtinScheme + builtinNames()[0])
+	}
+	var errs []error
+	for i, path := range c.Paths {
+		name, builtin := strings.CutPrefix(path, builtinScheme)
+		switch {
+		case strings.TrimSpace(path) == "":
+			errs = append(errs, fmt.Errorf("paths[%d]: is empty: write a file, glob or directory, or remove it", i))
+		case builtin && !isBuiltin(name):
+			errs = append(errs, fmt.Errorf("paths[%d]: unknown builtin %q: known are %s", i, name, strings.Join(builtinNames(), ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}

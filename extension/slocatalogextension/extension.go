@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slocatalogextension
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/catalog"
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+)
+
+// sloCatalog holds the catalog for other components.
+type sloCatalog struct {
+	cfg *Config
+	set component.TelemetrySettings
+
+	// current is replaced as a whole, so that a reader never sees half of a load.
+	current   atomic.Pointer[openslo.Catalog]
+	telemetry *telemetry
+}
+
+var _ catalog.Source = (*sloCatalog)(nil)
+
+func newCatalog(set extension.Settings, cfg *Config) *sloCatalog {
+	e := &sloCatalog{cfg: cfg, set: set.TelemetrySettings}
+	e.current.Store(&openslo.Catalog{})
+	return e
+}
+
+// Catalog is the catalog as it is now; empty before Start.
+func (e *sloCatalog) Catalog() *openslo.Catalog { return e.current.Load() }
+
+// Start loads the files. Any problem in them keeps the Collector from starting: a promise that is written
+// wrong must not go unmeasured without a word.
+func (e *sloCatalog) Start(context.Context, component.Host) error {
+	c, err := load(e.cfg.Paths)
+	if err != nil {
+		return explain(err)
+	}
+	e.telemetry, err = newTelemetry(e.set, e.Catalog)
+	if err != nil {
+		return err
+	}
+	e.current.Store(c)
+	e.announce(c)
+	return nil
+}
+
+// explain says how many problems there are, and then one a line.
+func explain(err error) error {
+	if ps, ok := err.(openslo.Problems); ok {
+		noun := "problems"
+		if len(ps) == 1 {
+			noun = "problem"
+		}
+		return fmt.Errorf("%d %s in the SLO files:\n%w", len(ps), noun, err)
+	}
+	return err
+}
+
+// announce logs what was loaded, and what of it nobody here measures.
+func (e *sloCatalog) announce(c *openslo.Catalog) {
+	var foreign []string
+	for _, slo := range c.SLOs {
+		if !slo.Evaluated() {
+			foreign = append(foreign, slo.ID)
+		}
+	}
+	e.set.Logger.Info("SLO catalog loaded",
+		zap.Int("slos", len(c.SLOs)), zap.Int("services", serviceCount(c)),
+		zap.Int("policies", len(c.Policies)), zap.Int("files", len(c.Files)))
+	if len(c.SLOs) == 0 {
+		e.set.Logger.Warn("SLO catalog has no SLO, so nothing will be evaluated", zap.Strings("paths", e.cfg.Paths))
+	}
+	if len(foreign) > 0 {
+		e.set.Logger.Warn("SLOs with a metricSource.type other than "+openslo.TypeOpenTelemetry+" are not evaluated here",
+			zap.Strings("slo_ids", foreign))
+	}
+}
+
+// serviceCount counts the services that promise something, or have a Service document.
+func serviceCount(c *openslo.Catalog) int {
+	names := make(map[string]bool)
+	for _, s := range c.Services {
+		names[s.Name] = true
+	}
+	for _, s := range c.SLOs {
+		names[s.Service] = true
+	}
+	return len(names)
+}
+
+// Shutdown ends the extension's own telemetry. It is safe before Start and twice. The catalog stays readable for
+// pipelines that are still draining.
+func (e *sloCatalog) Shutdown(context.Context) error {
+	t := e.telemetry
+	e.telemetry = nil
+	return t.shutdown()
+}
