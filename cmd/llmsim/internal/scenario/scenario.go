@@ -88,13 +88,14 @@ func Parse(file string, data []byte, speed float64) (Scenario, error) {
 	if err != nil {
 		return Scenario{}, err
 	}
+	modelName := top.String("model", "llmsim")
 	s := Scenario{Routing: top.OneOf("routing", Routings[0], Routings...)}
 	s.Traffic = readTraffic(top.Object("traffic"))
 	engines := readEngines(top.Object("engines"))
-	s.Replicas = readReplicas(top, engines, top.String("model", "llmsim"))
+	s.Replicas = readReplicas(top, engines, modelName)
 	for _, o := range top.Objects("faults") {
 		f := fault.Read(o, speed)
-		if !slices.ContainsFunc(s.Replicas, func(r Replica) bool { return f.Matches(r.Labels) }) {
+		if len(f.Match) > 0 && !slices.ContainsFunc(s.Replicas, func(r Replica) bool { return f.Matches(r.Labels) }) {
 			o.Problem("match", "no replica has the labels %v", describe(f.Match))
 		}
 		s.Faults = append(s.Faults, f)

@@ -55,14 +55,19 @@ func (r *Reader) Err() error { return errors.Join(r.problems...) }
 
 func (r *Reader) object(path string, n *yaml.Node) *Object {
 	o := &Object{r: r, path: path, fields: map[string]*yaml.Node{}}
-	o.fill(n)
+	o.fill(n, map[*yaml.Node]bool{})
 	return o
 }
 
 // fill takes the pairs of a mapping, merge keys (<<) included; a mapping's own
-// keys win over merged ones.
-func (o *Object) fill(n *yaml.Node) {
+// keys win over merged ones. A mapping is taken once: the second time it could
+// add nothing, and one that merges itself would never end.
+func (o *Object) fill(n *yaml.Node, taken map[*yaml.Node]bool) {
 	n = deref(n)
+	if taken[n] {
+		return
+	}
+	taken[n] = true
 	if n.Kind != yaml.MappingNode {
 		if n.Tag != "!!null" {
 			o.r.Problem(o.describe(), "is %s, want a mapping of keys", shape(n))
@@ -83,11 +88,11 @@ func (o *Object) fill(n *yaml.Node) {
 	for _, m := range merges {
 		if m = deref(m); m.Kind == yaml.SequenceNode {
 			for _, each := range m.Content {
-				o.fill(each)
+				o.fill(each, taken)
 			}
 			continue
 		}
-		o.fill(m)
+		o.fill(m, taken)
 	}
 }
 
