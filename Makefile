@@ -1,0 +1,87 @@
+# Everything that is done with this repository. `make help` lists the targets.
+# Needs Go (any recent one: it fetches the toolchain below by itself), gcc, make and git.
+include tools/versions.env
+
+export GOTOOLCHAIN := go$(GO_VERSION)
+export CGO_ENABLED := 1
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# What the manifest says is read, not repeated.
+BUILD_TAGS := $(shell sed -n 's/^ *build_tags: *//p' builder-config.yaml)
+COLLECTOR  := bin/otelcol-llm
+LLMSIM     := bin/llmsim
+
+OCB           := .tools/ocb-$(OCB_VERSION)
+GOLANGCI_LINT := .tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+# To be set by the caller: make test TESTFLAGS=-count=1, make bench BENCH=Window, make nightly FUZZTIME=10m.
+TESTFLAGS ?=
+BENCH     ?= .
+BENCHTIME ?= 1s
+FUZZTIME  ?= 2m
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: ## Build bin/otelcol-llm and bin/llmsim (minutes the first time, seconds after)
+	@mkdir -p bin
+	@tools/build.sh "[1/2] The Collector: some 2,000 packages, about ten CPU minutes the first time, seconds after" \
+		otelcol-llm . $(COLLECTOR) $(BUILD_TAGS)
+	@tools/build.sh "[2/2] The engine simulator" . ./cmd/llmsim $(LLMSIM)
+
+.PHONY: demo
+demo: build ## Watch a promise break and be kept again, on production traffic; Ctrl-C ends it
+	@go run ./demo
+
+.PHONY: test
+test: build ## Unit tests, and end to end against bin/otelcol-llm
+	go test $(TESTFLAGS) ./...
+
+.PHONY: test-engine
+test-engine: build ## Compare llmsim with a real serving engine (installs several GB; not part of test)
+	go test -count=1 -timeout 90m -tags engine -run Engine -v ./cmd/llmsim/...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## golangci-lint, with the rules in .golangci.yaml
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format the Go files
+	$(GOLANGCI_LINT) fmt ./...
+
+.PHONY: generate
+generate: $(OCB) ## Make otelcol-llm/ from builder-config.yaml
+	tools/generate.sh $(OCB)
+
+.PHONY: check-generated
+check-generated: $(OCB) ## Fail when otelcol-llm/ is not what builder-config.yaml says
+	tools/generate.sh $(OCB) --check
+
+.PHONY: bench
+bench: ## Run the benchmarks of all packages (BENCH=pattern, BENCHTIME=1s)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) ./...
+
+.PHONY: vuln
+vuln: build ## Offline govulncheck of the binary; fails on what has a fix and is not allowed
+	tools/vulncheck.sh $(COLLECTOR)
+
+.PHONY: nightly
+nightly: build ## The long checks: race detector, fuzzing (FUZZTIME=2m each), benchmarks
+	go test -race -count=1 -timeout 60m ./...
+	tools/fuzz.sh $(FUZZTIME)
+	$(MAKE) bench
+
+.PHONY: clean
+clean: ## Remove what was built here (the tools in .tools/ stay)
+	rm -rf bin
+
+$(OCB):
+	@tools/install.sh go.opentelemetry.io/collector/cmd/builder@$(OCB_VERSION) $@
+
+$(GOLANGCI_LINT):
+	@tools/install.sh github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) $@

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package builtinprovider
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/confmap/provider/envprovider"
+	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+func TestSchemeIsValid(t *testing.T) {
+	assert.NoError(t, confmaptest.ValidateProviderScheme(newProvider(zap.NewNop())))
+}
+
+func TestNamesAreThePromisedOnes(t *testing.T) {
+	assert.Equal(t, []string{"all-in-one"}, Names())
+}
+
+func TestUnknownNameListsTheKnownOnes(t *testing.T) {
+	for _, uri := range []string{"builtin:all-in-two", "builtin:", "builtin:../configs/all-in-one", "builtin:all-in-one.yaml"} {
+		_, err := newProvider(zap.NewNop()).Retrieve(context.Background(), uri, nil)
+		assert.EqualError(t, err, fmt.Sprintf("%q is not a built-in configuration; known: builtin:all-in-one", uri))
+	}
+}
+
+func TestOtherSchemeIsRefused(t *testing.T) {
+	_, err := newProvider(zap.NewNop()).Retrieve(context.Background(), "file:all-in-one", nil)
+	assert.ErrorContains(t, err, "not supported")
+}
+
+func TestUseIsAnnounced(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	_, err := newProvider(zap.New(core)).Retrieve(context.Background(), "builtin:all-in-one", nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, logs.Len())
+	assert.Equal(t, "builtin:all-in-one", logs.All()[0].ContextMap()["config"])
+}
+
+func TestNilLoggerIsFine(t *testing.T) {
+	p := NewFactory().Create(confmap.ProviderSettings{})
+	_, err := p.Retrieve(context.Background(), "builtin:all-in-one", nil)
+	assert.NoError(t, err)
+	assert.NoError(t, p.Shutdown(context.Background()))
+}
+
+// Guarantees: with no variable set, nothing in a built-in configuration listens or connects beyond this machine.
+func TestEverythingIsOnLocalhost(t *testing.T) {
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			addresses := 0
+			walk("", resolve(t, "builtin:"+name), func(path string, value any) {
+				host, ok := address(path, value)
+				if ok {
+					addresses++
+					assert.Equal(t, "localhost", host, path)
+				}
+			})
+			assert.Greater(t, addresses, 4, "the walk has not found the addresses that are there")
+		})
+	}
+}
+
+// Guarantees: the test above cannot pass because it does not recognise an address.
+func TestAddressesAreRecognised(t *testing.T) {
+	for path, value := range map[string]any{
+		"receivers::otlp::protocols::grpc::endpoint":          "0.0.0.0:4317",
+		"exporters::x::endpoint":                              "0.0.0.0:4317",
+		"exporters::otlp_http::metrics_endpoint":              "http://0.0.0.0:4317/v1",
+		"a::static_configs::0::targets::0":                    "0.0.0.0:8000",
+		"service::telemetry::metrics::readers::0::pull::host": "0.0.0.0",
+	} {
+		host, ok := address(path, value)
+		assert.True(t, ok, path)
+		assert.Equal(t, "0.0.0.0", host, path)
+	}
+	for path, value := range map[string]any{"a::path": "./x/y.jsonl", "a::scrape_interval": "5s", "a::paths::0": "builtin:vllm", "a::n": 8888} {
+		_, ok := address(path, value)
+		assert.False(t, ok, path)
+	}
+}
+
+func TestVariables(t *testing.T) {
+	const (
+		targets = "receivers::prometheus/llm::config::scrape_configs"
+		paths   = "extensions::slo_catalog::paths"
+	)
+	firstTargets := func(c *confmap.Conf) any {
+		job := c.Get(targets).([]any)[0].(map[string]any)
+		return job["static_configs"].([]any)[0].(map[string]any)["targets"]
+	}
+
+	t.Run("defaults", func(t *testing.T) {
+		c := confmap.NewFromStringMap(resolve(t, "builtin:all-in-one"))
+		assert.Equal(t, []any{"localhost:8000"}, firstTargets(c))
+		assert.Equal(t, []any{"builtin:vllm"}, c.Get(paths))
+		assert.Equal(t, "./otelcol-llm-data/slo-events.jsonl", c.Get("exporters::file/slo_events::path"))
+		assert.Equal(t, 1024, c.Get("processors::memory_limiter::limit_mib"))
+	})
+	t.Run("set", func(t *testing.T) {
+		t.Setenv("LLM_METRICS_TARGETS", "127.0.0.1:8000, vllm-1.llm.svc:8000")
+		t.Setenv("SLO_CATALOG", "/etc/slo/*.yaml,builtin:vllm")
+		t.Setenv("OTELCOL_LLM_HOST", "0.0.0.0")
+		t.Setenv("OTELCOL_LLM_DATA", "/var/lib/otelcol-llm")
+		t.Setenv("OTELCOL_LLM_MEMORY_MIB", "4096")
+		t.Setenv("LLM_SCRAPE_INTERVAL", "1s")
+		c := confmap.NewFromStringMap(resolve(t, "builtin:all-in-one"))
+		assert.Equal(t, []any{"127.0.0.1:8000", "vllm-1.llm.svc:8000"}, firstTargets(c))
+		assert.Equal(t, []any{"/etc/slo/*.yaml", "builtin:vllm"}, c.Get(paths))
+		assert.Equal(t, "0.0.0.0:4317", c.Get("receivers::otlp::protocols::grpc::endpoint"))
+		assert.Equal(t, "/var/lib/otelcol-llm/slo-events.jsonl", c.Get("exporters::file/slo_events::path"))
+		assert.Equal(t, 4096, c.Get("processors::memory_limiter::limit_mib"))
+	})
+}
+
+func TestLaterConfigOverrides(t *testing.T) {
+	c := confmap.NewFromStringMap(resolve(t, "builtin:all-in-one", "yaml:receivers::otlp::protocols::grpc::endpoint: localhost:14317"))
+	assert.Equal(t, "localhost:14317", c.Get("receivers::otlp::protocols::grpc::endpoint"))
+	assert.Equal(t, "localhost:4318", c.Get("receivers::otlp::protocols::http::endpoint"))
+}
+
+func newProvider(logger *zap.Logger) confmap.Provider {
+	return NewFactory().Create(confmap.ProviderSettings{Logger: logger})
+}
+
+// resolve does what the binary does with --config: providers, ${…} and merging.
+func resolve(t *testing.T, uris ...string) map[string]any {
+	t.Helper()
+	resolver, err := confmap.NewResolver(confmap.ResolverSettings{
+		URIs:              uris,
+		ProviderFactories: []confmap.ProviderFactory{NewFactory(), envprovider.NewFactory(), yamlprovider.NewFactory()},
+		DefaultScheme:     "env",
+	})
+	require.NoError(t, err)
+	conf, err := resolver.Resolve(context.Background())
+	require.NoError(t, err)
+	return conf.ToStringMap()
+}
+
+// walk calls visit for every value that is neither a map nor a list.
+func walk(path string, value any, visit func(path string, value any)) {
+	join := func(key string) string {
+		if path == "" {
+			return key
+		}
+		return path + "::" + key
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			walk(join(key), child, visit)
+		}
+	case []any:
+		for i, child := range v {
+			walk(join(fmt.Sprint(i)), child, visit)
+		}
+	default:
+		visit(path, value)
+	}
+}
+
+var (
+	addressKeys = []string{"endpoint", "host", "targets", "address", "url", "brokers"}
+	hostPort    = regexp.MustCompile(`^(?:[a-z]+://)?(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]*):\d+(?:/.*)?$`)
+)
+
+// address returns the host when the value is an address: it looks like host:port, or its key says so.
+func address(path string, value any) (host string, ok bool) {
+	text, isText := value.(string)
+	if !isText {
+		return "", false
+	}
+	if m := hostPort.FindStringSubmatch(text); m != nil {
+		return m[1], true
+	}
+	keys := strings.Split(path, "::")
+	named := slices.ContainsFunc(keys[max(0, len(keys)-2):], func(key string) bool {
+		return slices.ContainsFunc(addressKeys, func(name string) bool { return key == name || strings.HasSuffix(key, "_"+name) })
+	})
+	if !named {
+		return "", false
+	}
+	if host, _, err := net.SplitHostPort(text); err == nil {
+		return host, true
+	}
+	return text, true
+}
