@@ -21,7 +21,7 @@ type telemetry struct {
 func newTelemetry(set component.TelemetrySettings, current func() *openslo.Catalog) (*telemetry, error) {
 	meter := set.MeterProvider.Meter(metadata.ScopeName)
 	slos, err := meter.Int64ObservableGauge("otelcol_slo_catalog_slos",
-		metric.WithDescription("Objectives in the catalog. One SLO document has as many as it lists. [Development]"),
+		metric.WithDescription("Objectives in the catalog. One SLO document has as many as it lists."),
 		metric.WithUnit("{slo}"))
 	if err != nil {
 		return nil, fmt.Errorf("metric otelcol_slo_catalog_slos: %w", err)
