@@ -38,7 +38,7 @@ type SLO struct {
 	Objective   Objective
 	TimeWindow  TimeWindow
 	Budgeting   BudgetingMethod
-	Position    Position
+	Position    Position // of the objective
 }
 
 // Class is the slo_class label.

@@ -171,6 +171,7 @@ func TestUnitClassAndTargetFollowFromTheSource(t *testing.T) {
 	f("metric: hw.gpu.memory.utilization", "0.95", "ratio", ClassSaturation, "0.9500")
 	f("metric: vllm:kv_cache_usage_perc", "0.95", "ratio", ClassSaturation, "0.9500") // vLLM counts to 1
 	f("metric: generated_tokens_per_second", "20", "tokens_per_second", ClassThroughput, "20.0000")
+	f("metric: answers_per_second", "20", "answers_per_second", ClassThroughput, "20.0000")
 	f(`signal: traces, value: 'span.attributes["gen_ai.latency.time_to_first_token"]'`, "0.8", "seconds", ClassLatency, "0.8000")
 	// annotations
 	f("metric: a", "10", "requests", ClassSaturation, "10.0000", "otelcol-llm.dev/unit: requests", "otelcol-llm.dev/class: saturation")
