@@ -61,6 +61,9 @@ func (s *series) place(p Point) Outcome {
 
 func (s *series) keep(p Point) { s.start, s.time, s.known = p.Start, p.Time, true }
 
+// Last is the time of the last point, 0 before the first.
+func (s *series) Last() int64 { return s.time }
+
 // Number tracks a cumulative monotonic number.
 type Number struct {
 	series

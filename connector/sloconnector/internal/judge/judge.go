@@ -65,6 +65,7 @@ func New(catalog *openslo.Catalog, opts Options) *Judge {
 	byID := map[string]*promise{}
 	for _, slo := range catalog.SLOs {
 		p := &promise{slo: slo, groupBy: union(opts.GroupBy, slo.GroupBy), series: map[string]*Series{}}
+		slices.Sort(p.groupBy) // SLOs of one policy share their keys, in whatever order their files name them
 		j.promises = append(j.promises, p)
 		byID[slo.ID] = p
 	}
@@ -126,6 +127,9 @@ func (j *Judge) Len() int { return j.series }
 // Evicted is how many series were forgotten because nothing was heard of them.
 func (j *Judge) Evicted() uint64 { return j.evicted }
 
+// PaneStart is the start of the pane of the i-th SLO that holds the event time t.
+func (j *Judge) PaneStart(i int, t int64) int64 { return window.Start(t, j.promises[i].class.pane) }
+
 // overflowKey is the group of all series beyond MaxSeries. No value contains its byte: values are UTF-8.
 const overflowKey = "\xff"
 
@@ -144,7 +148,21 @@ func (j *Judge) Series(i int, values []string) *Series {
 			return s
 		}
 	}
-	s := newSeries(p, key, slices.Clone(values), overflow)
+	values = slices.Clone(values)
+	s := j.open(p, key, values, overflow)
+	// A policy knows its group as a whole: the SLOs of `when` that have no input yet are without data, not absent.
+	for _, pol := range p.watched {
+		for _, other := range pol.promises {
+			if other.series[key] == nil {
+				j.open(other, key, values, overflow)
+			}
+		}
+	}
+	return s
+}
+
+func (j *Judge) open(p *promise, key string, values []string, overflow bool) *Series {
+	s := newSeries(p, key, values, overflow)
 	p.series[key] = s
 	j.series++
 	for _, pol := range p.watched {

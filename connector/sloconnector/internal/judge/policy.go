@@ -32,6 +32,8 @@ type Tally struct {
 	streak int
 	first  int64 // start of the first window of the streak
 	open   *Event
+	// Dirty says that there is something to tell since the caller last set it to false.
+	Dirty bool
 }
 
 // Event is a violation that opened or closed.
@@ -75,7 +77,7 @@ func newPolicy(spec *openslo.ViolationPolicy, byID map[string]*promise) *policy 
 func (pol *policy) attach(s *Series) {
 	t := pol.tallies[s.key]
 	if t == nil {
-		t = &Tally{policy: pol, leaves: make([]*Series, len(pol.promises)), newest: window.Unset}
+		t = &Tally{policy: pol, leaves: make([]*Series, len(pol.promises)), newest: window.Unset, Dirty: true}
 		pol.tallies[s.key] = t
 	}
 	t.leaves[slices.Index(pol.promises, s.promise)] = s
@@ -165,7 +167,7 @@ func (pol *policy) judge(end int64, events []Event) []Event {
 }
 
 func (t *Tally) judge(end int64, events []Event) []Event {
-	t.newest = end
+	t.newest, t.Dirty = end, true
 	held := t.holds(&t.policy.spec.When)
 	if held == unknown {
 		switch t.policy.spec.OnNoData {
@@ -210,7 +212,7 @@ func (t *Tally) close(s *Series, now int64, reason string) Event {
 	return e
 }
 
-// lead is the series whose labels the violation carries: the first of `when` that exists.
+// lead is the series whose labels the violation carries: the first of `when`.
 func (t *Tally) lead() *Series {
 	for _, s := range t.leaves {
 		if s != nil {

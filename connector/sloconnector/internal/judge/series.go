@@ -5,6 +5,7 @@ package judge
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
@@ -24,7 +25,9 @@ type Series struct {
 	good    float64 // events since the series began
 	total   float64
 	told    struct{ good, bad uint64 }
+	first   int64 // event time of the first input's pane
 	newest  int64 // event time
+	gone    bool
 	// Dirty says that there is something to tell since the caller last set it to false.
 	Dirty bool
 }
@@ -55,7 +58,7 @@ type Exemplar struct {
 func (e *Exemplar) known() bool { return e.TraceID != [16]byte{} }
 
 func newSeries(p *promise, key string, values []string, overflow bool) *Series {
-	s := &Series{promise: p, key: key, values: values, overflow: overflow, newest: window.Unset, Dirty: true}
+	s := &Series{promise: p, key: key, values: values, overflow: overflow, first: window.Unset, newest: window.Unset, Dirty: true}
 	for _, length := range p.windows {
 		s.windows = append(s.windows, openWindow{length: length, last: noResult})
 	}
@@ -72,6 +75,20 @@ func (s *Series) Group(f func(key, value string)) {
 			f(key, s.values[i])
 		}
 	}
+}
+
+// Tenant identifies the values that the group has for some of the keys: series that agree in it share a resource.
+func (s *Series) Tenant(keys []string) string {
+	var b strings.Builder
+	s.Group(func(key, value string) {
+		if slices.Contains(keys, key) {
+			b.WriteString(key)
+			b.WriteByte(0)
+			b.WriteString(value)
+			b.WriteByte(0)
+		}
+	})
+	return b.String()
 }
 
 // Overflow reports whether the series holds all groups beyond MaxSeries.
@@ -98,10 +115,11 @@ func (s *Series) Events() (good, bad uint64) {
 	return s.told.good, s.told.bad
 }
 
-// Pane is the pane that holds the event time t: [start, start + length).
-func (s *Series) Pane(t int64) (start int64, length time.Duration) {
-	return window.Start(t, s.promise.class.pane), s.promise.class.pane
-}
+// First is the event time before which the series has no input, or window.Unset.
+func (s *Series) First() int64 { return s.first }
+
+// Gone reports whether the series was forgotten. Who holds it asks Judge.Series for its successor.
+func (s *Series) Gone() bool { return s.gone }
 
 // Late reports whether the window that holds t is closed. The caller checks it before it adds: late data is
 // counted, never merged.
@@ -110,9 +128,13 @@ func (j *Judge) Late(s *Series, t int64) bool {
 }
 
 func (s *Series) pane(t int64) *sums {
+	start := window.Start(t, s.promise.class.pane)
+	if s.first == window.Unset {
+		s.first = start
+	}
 	s.newest = max(s.newest, t)
 	s.Dirty = true
-	return s.panes.At(window.Start(t, s.promise.class.pane))
+	return s.panes.At(start)
 }
 
 // AddExplicit adds the explicit buckets of a threshold indicator, in base units. It reports false, adding nothing,

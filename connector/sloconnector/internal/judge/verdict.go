@@ -252,12 +252,28 @@ func (j *Judge) skip(watermark int64) {
 	}
 }
 
+// expired reports whether a series and those that share a policy's group with it have been silent for the TTL.
 func (j *Judge) expired(s *Series, now int64) bool {
-	return s.newest != window.Unset && len(s.promise.groupBy) > 0 && s.panes.Len() == 0 && now-s.newest > int64(j.opts.TTL)
+	if len(s.promise.groupBy) == 0 || !s.silent(now, int64(j.opts.TTL)) {
+		return false
+	}
+	for _, pol := range s.promise.watched {
+		for _, leaf := range pol.tallies[s.key].leaves {
+			if leaf != nil && !leaf.silent(now, int64(j.opts.TTL)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *Series) silent(now, ttl int64) bool {
+	return s.panes.Len() == 0 && (s.newest == window.Unset || now-s.newest > ttl)
 }
 
 // forget drops a series of which nothing was heard; its violations close.
 func (j *Judge) forget(p *promise, key string, now int64) {
+	p.series[key].gone = true
 	delete(p.series, key)
 	j.series--
 	j.evicted++

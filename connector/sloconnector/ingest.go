@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sloconnector
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/attrs"
+	"github.com/otelcol-llm/otelcol-llm/internal/selection"
+	"github.com/otelcol-llm/otelcol-llm/internal/window"
+)
+
+// batch is where the engine stands in a batch while it walks it.
+type batch struct {
+	ctx      context.Context
+	now      int64
+	rm       pmetric.ResourceMetrics
+	sm       pmetric.ScopeMetrics
+	metric   pmetric.Metric
+	uses     []*selection.Use
+	resource uint64 // hash
+	scope    uint64
+	newest   int64 // event time of what was accepted of this resource
+}
+
+// consume hears a batch. Nothing in it is an error of the sender's that a retry would mend: what cannot be used is
+// counted by reason.
+func (e *engine) consume(ctx context.Context, md pmetric.Metrics) {
+	begin := e.now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.judge == nil {
+		return // not started
+	}
+	b := batch{ctx: ctx, now: begin.UnixNano()}
+	for _, rm := range md.ResourceMetrics().All() {
+		b.rm, b.resource, b.newest = rm, 0, window.Unset
+		for _, sm := range rm.ScopeMetrics().All() {
+			b.sm, b.scope = sm, 0
+			for _, m := range sm.Metrics().All() {
+				if b.uses = e.uses.Of(m.Name()); b.uses == nil {
+					continue
+				}
+				b.metric = m
+				e.metric(&b)
+			}
+		}
+		if b.newest != window.Unset {
+			e.watermark.Observe(b.resource, b.newest, b.now)
+		}
+	}
+	// Windows close only now: the order of points inside a batch has no say in what is late.
+	e.judge.Advance(e.watermark.Advance(b.now, window.Unset))
+	e.own.consumed(ctx, &e.counts, e.now().Sub(begin))
+}
+
+func (e *engine) metric(b *batch) {
+	switch m := b.metric; m.Type() {
+	case pmetric.MetricTypeGauge:
+		for _, p := range m.Gauge().DataPoints().All() {
+			if in, at := e.find(b, p.Attributes(), p.Timestamp(), p.Flags()); in != nil {
+				e.gauge(b, in, at, p)
+			}
+		}
+	case pmetric.MetricTypeSum:
+		for _, p := range m.Sum().DataPoints().All() {
+			if in, at := e.find(b, p.Attributes(), p.Timestamp(), p.Flags()); in != nil {
+				e.sum(b, in, at, m.Sum(), p)
+			}
+		}
+	case pmetric.MetricTypeHistogram:
+		for _, p := range m.Histogram().DataPoints().All() {
+			if in, at := e.find(b, p.Attributes(), p.Timestamp(), p.Flags()); in != nil {
+				e.histogram(b, in, at, m.Histogram().AggregationTemporality(), p)
+			}
+		}
+	case pmetric.MetricTypeExponentialHistogram:
+		for _, p := range m.ExponentialHistogram().DataPoints().All() {
+			if in, at := e.find(b, p.Attributes(), p.Timestamp(), p.Flags()); in != nil {
+				e.exponential(b, in, at, m.ExponentialHistogram().AggregationTemporality(), p)
+			}
+		}
+	case pmetric.MetricTypeSummary:
+		e.counts.refuse(unsupportedShape, m.Summary().DataPoints().Len())
+	default:
+	}
+}
+
+// find returns the input series of a point and the point's event time, or nil for a point that is refused.
+func (e *engine) find(b *batch, point pcommon.Map, ts pcommon.Timestamp, flags pmetric.DataPointFlags) (*input, int64) {
+	at := int64(ts) //nolint:gosec // OTLP times are Unix nanoseconds; one beyond 2262 is refused as too far ahead
+	switch {
+	case flags.NoRecordedValue():
+		e.counts.refuse(noRecordedValue, 1)
+		return nil, 0
+	case at == 0:
+		e.counts.refuse(noTimestamp, 1)
+		return nil, 0
+	case at < 0 || e.watermark.Ahead(at, b.now):
+		e.counts.refuse(future, 1)
+		return nil, 0
+	}
+	if b.resource == 0 {
+		b.resource = attrs.Combine(attrs.Hash(b.rm.Resource().Attributes()))
+	}
+	if b.scope == 0 {
+		scope := b.sm.Scope()
+		b.scope = attrs.Combine(attrs.String(scope.Name()), attrs.String(scope.Version()), attrs.Hash(scope.Attributes()))
+	}
+	id := attrs.Combine(b.resource, b.scope, attrs.String(b.metric.Name()), attrs.Hash(point))
+	in := e.inputs.series[id]
+	if in == nil {
+		if !e.inputs.room() {
+			e.counts.refuse(seriesLimit, 1)
+			return nil, 0
+		}
+		in = &input{}
+		e.inputs.series[id] = in
+		e.bind(b, in, point)
+	}
+	in.heard = b.now
+	return in, at
+}
+
+// bind says which judged series an input series counts for.
+func (e *engine) bind(b *batch, in *input, point pcommon.Map) {
+	in.bindings = make([]binding, len(b.uses))
+	for i, use := range b.uses {
+		keys := e.judge.GroupBy(use.SLO)
+		values := make([]string, len(keys))
+		for k, key := range keys {
+			if v, ok := attrs.Lookup(key, point, b.sm.Scope().Attributes(), b.rm.Resource().Attributes()); ok {
+				values[k] = v.AsString()
+			}
+		}
+		in.bindings[i] = binding{use: use, scale: use.Scale(b.metric.Unit()), slo: use.SLO, values: values}
+	}
+}
+
+// targets returns the bindings that take a point: those whose condition holds and whose window is still open. A point
+// that is late for all of them is refused.
+func targets[P any](e *engine, b *batch, in *input, at int64, p P) []*binding {
+	taken := e.input.targets[:0]
+	late := false
+	for i := range in.bindings {
+		bound := &in.bindings[i]
+		if bound.use.Conditional() {
+			ok, err := bound.use.Accepts(b.ctx, b.rm, b.sm, b.metric, p)
+			if err != nil {
+				e.counts.refuse(conditionError, 1)
+				e.set.Logger.Debug("a condition could not be evaluated", zap.String("slo_id", e.judge.SLO(bound.use.SLO).ID), zap.Error(err))
+				continue
+			}
+			if !ok {
+				continue
+			}
+		}
+		if bound.series == nil || bound.series.Gone() {
+			bound.series = e.judge.Series(bound.slo, bound.values)
+		}
+		if e.judge.Late(bound.series, at) {
+			late = true
+			continue
+		}
+		taken = append(taken, bound)
+	}
+	e.input.targets = taken
+	switch {
+	case len(taken) > 0:
+		b.newest = max(b.newest, at)
+		e.counts.accepted++
+	case late:
+		b.newest = max(b.newest, at)
+		e.counts.refuse(tooLate, 1)
+	}
+	return taken
+}

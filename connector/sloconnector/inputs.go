@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sloconnector
+
+import (
+	"time"
+
+	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
+	"github.com/otelcol-llm/otelcol-llm/internal/delta"
+	"github.com/otelcol-llm/otelcol-llm/internal/selection"
+	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
+)
+
+// input is what is remembered of one input series: where its points go, and the last cumulative one.
+type input struct {
+	bindings    []binding
+	number      delta.Number
+	explicit    delta.Explicit
+	exponential delta.Exponential
+	bounds      []float64 // of the last point, as they came
+	scaled      []scaledBounds
+	heard       int64 // wall clock
+}
+
+// scratch is reused from point to point.
+type scratch struct {
+	targets     []*binding
+	counts      []uint64
+	exponential sketch.Exponential
+}
+
+// binding is one use of an input series: the judged series that its points count for.
+type binding struct {
+	use    *selection.Use
+	scale  float64
+	slo    int
+	values []string // of the SLO's group-by keys
+	series *judge.Series
+}
+
+// scaledBounds are boundaries in the base unit. They are made once, because the judge keeps them.
+type scaledBounds struct {
+	scale float64
+	of    []float64
+	base  []float64
+}
+
+// inBase returns bounds, which the input owns, times scale.
+func (in *input) inBase(bounds []float64, scale float64) []float64 {
+	if scale == 1 || len(bounds) == 0 {
+		return bounds
+	}
+	for i := range in.scaled {
+		if s := &in.scaled[i]; s.scale == scale {
+			if len(s.of) != len(bounds) || &s.of[0] != &bounds[0] {
+				*s = scaleBounds(bounds, scale)
+			}
+			return s.base
+		}
+	}
+	in.scaled = append(in.scaled, scaleBounds(bounds, scale))
+	return in.scaled[len(in.scaled)-1].base
+}
+
+func scaleBounds(bounds []float64, scale float64) scaledBounds {
+	base := make([]float64, len(bounds))
+	for i, b := range bounds {
+		base[i] = b * scale
+	}
+	return scaledBounds{scale: scale, of: bounds, base: base}
+}
+
+// inputs holds the input series by their identity. Idle ones expire.
+type inputs struct {
+	max     int
+	ttl     int64
+	series  map[uint64]*input
+	checked int64
+	evicted uint64
+}
+
+func newInputs(limit int, ttl time.Duration) *inputs {
+	return &inputs{max: limit, ttl: int64(ttl), series: map[uint64]*input{}}
+}
+
+// room reports whether one more series may be remembered.
+func (s *inputs) room() bool { return len(s.series) < s.max }
+
+// expire forgets series that were silent for longer than the TTL. It walks the map rarely: the walk costs more than
+// the memory that it frees a little earlier.
+func (s *inputs) expire(now int64) {
+	if now-s.checked < s.ttl/4 {
+		return
+	}
+	s.checked = now
+	for id, in := range s.series {
+		if now-in.heard > s.ttl {
+			delete(s.series, id)
+			s.evicted++
+		}
+	}
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metadata names the component; metadata.yaml says the same, and a test holds them against each other.
+package metadata
+
+import "go.opentelemetry.io/collector/component"
+
+// Type is the component's type.
+var Type = component.MustNewType("slo")
+
+const (
+	// ScopeName is the instrumentation scope of what the component emits.
+	ScopeName = "github.com/otelcol-llm/otelcol-llm/connector/sloconnector"
+	// MetricsToMetricsStability is the stability of the metrics the component derives.
+	MetricsToMetricsStability = component.StabilityLevelDevelopment
+	// MetricsToLogsStability is the stability of the log events the component derives.
+	MetricsToLogsStability = component.StabilityLevelDevelopment
+)

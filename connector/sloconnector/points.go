@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sloconnector
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
+	"github.com/otelcol-llm/otelcol-llm/internal/delta"
+	"github.com/otelcol-llm/otelcol-llm/internal/selection"
+	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
+)
+
+// gauge takes a value that stands for itself: one event of a threshold, a ready ratio, or, where the spec says that
+// its source only grows, a counter whose type was lost on the way.
+func (e *engine) gauge(b *batch, in *input, at int64, p pmetric.NumberDataPoint) {
+	v := number(p)
+	if !e.usable(v) {
+		return
+	}
+	if in.bindings[0].use.Counter {
+		e.counter(b, in, at, p, v, e.since(in, at, 0))
+		return
+	}
+	for _, t := range targets(e, b, in, at, p) {
+		e.add(t, at, v)
+		exemplars(t, at, p.Exemplars())
+	}
+}
+
+// sum takes what was added to a counter. A sum that may fall is a gauge by another name.
+func (e *engine) sum(b *batch, in *input, at int64, sum pmetric.Sum, p pmetric.NumberDataPoint) {
+	v := number(p)
+	if !e.usable(v) {
+		return
+	}
+	start := int64(p.StartTimestamp()) //nolint:gosec // a start beyond 2262 is later than any point
+	switch temporality := sum.AggregationTemporality(); {
+	case temporality == pmetric.AggregationTemporalityDelta:
+		e.increment(b, in, at, p, v, at-start)
+	case temporality == pmetric.AggregationTemporalityUnspecified:
+		e.counts.refuse(noTemporality, 1)
+	case !sum.IsMonotonic():
+		for _, t := range targets(e, b, in, at, p) {
+			e.add(t, at, v)
+		}
+	default:
+		e.counter(b, in, at, p, v, e.since(in, at, start))
+	}
+}
+
+// counter takes the value of a cumulative counter.
+func (e *engine) counter(b *batch, in *input, at int64, p pmetric.NumberDataPoint, v float64, at0 delta.Point) {
+	before := in.number.Last()
+	if before == 0 {
+		before = at0.Start
+	}
+	added, outcome := in.number.Add(at0, v)
+	if e.happened(outcome) {
+		e.increment(b, in, at, p, added, at-before)
+	}
+}
+
+// increment takes what was added to a counter over a span of time. A threshold is on its rate a second.
+func (e *engine) increment(b *batch, in *input, at int64, p pmetric.NumberDataPoint, added float64, span int64) {
+	if added < 0 {
+		e.counts.refuse(negative, 1)
+		return
+	}
+	for _, t := range targets(e, b, in, at, p) {
+		if t.use.Role != selection.Value {
+			e.add(t, at, added)
+			continue
+		}
+		if span <= 0 {
+			e.counts.refuse(noInterval, 1)
+			continue
+		}
+		e.add(t, at, added/time.Duration(span).Seconds())
+	}
+}
+
+// add gives one value to a judged series.
+func (e *engine) add(t *binding, at int64, v float64) {
+	switch t.use.Role {
+	case selection.Value:
+		if !t.series.AddValue(at, v*t.scale) {
+			e.counts.refuse(layoutLimit, 1)
+		}
+	case selection.RawSuccess:
+		t.series.AddRatio(at, v*t.scale, 1)
+	case selection.RawFailure:
+		t.series.AddRatio(at, 1-v*t.scale, 1)
+	default:
+		addCount(t, at, v)
+	}
+}
+
+// addCount gives a number of events to a ratio.
+func addCount(t *binding, at int64, n float64) {
+	switch t.use.Role {
+	case selection.Good:
+		t.series.AddRatio(at, n, 0)
+	case selection.Bad:
+		t.series.AddRatio(at, -n, 0) // good = total − bad
+	case selection.Total:
+		good := 0.0
+		if t.series.SLO().Indicator.Ratio.Bad != nil {
+			good = n
+		}
+		t.series.AddRatio(at, good, n)
+	default:
+	}
+}
+
+func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.AggregationTemporality, p pmetric.HistogramDataPoint) {
+	bounds, counts := in.ownBounds(p.ExplicitBounds()), e.input.copyCounts(p.BucketCounts())
+	if len(counts) == 0 && len(bounds) == 0 { // OTLP allows a histogram of a count and a sum alone
+		counts = append(counts, p.Count())
+	}
+	if !sketch.Valid(bounds, counts) {
+		e.counts.refuse(badBuckets, 1)
+		return
+	}
+	if total(counts) != p.Count() {
+		e.counts.refuse(countMismatch, 1)
+		return
+	}
+	switch temporality {
+	case pmetric.AggregationTemporalityDelta:
+	case pmetric.AggregationTemporalityCumulative:
+		start := int64(p.StartTimestamp()) //nolint:gosec // a start beyond 2262 is later than any point
+		added, outcome := in.explicit.Add(e.since(in, at, start), bounds, counts)
+		if !e.happened(outcome) {
+			return
+		}
+		counts = added
+	default:
+		e.counts.refuse(noTemporality, 1)
+		return
+	}
+	for _, t := range targets(e, b, in, at, p) {
+		if t.use.Role != selection.Value {
+			addCount(t, at, float64(total(counts)))
+			continue
+		}
+		if !t.series.AddExplicit(at, in.inBase(bounds, t.scale), counts) {
+			e.counts.refuse(layoutLimit, 1)
+		}
+		exemplars(t, at, p.Exemplars())
+	}
+}
+
+func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.AggregationTemporality, p pmetric.ExponentialHistogramDataPoint) {
+	h := &e.input.exponential
+	h.Scale, h.ZeroCount, h.ZeroThreshold, h.Factor = p.Scale(), p.ZeroCount(), p.ZeroThreshold(), 1
+	copyBuckets(&h.Positive, p.Positive())
+	copyBuckets(&h.Negative, p.Negative())
+	if !h.Valid() {
+		e.counts.refuse(badBuckets, 1)
+		return
+	}
+	if h.Count() != p.Count() {
+		e.counts.refuse(countMismatch, 1)
+		return
+	}
+	switch temporality {
+	case pmetric.AggregationTemporalityDelta:
+	case pmetric.AggregationTemporalityCumulative:
+		start := int64(p.StartTimestamp()) //nolint:gosec // a start beyond 2262 is later than any point
+		added, outcome := in.exponential.Add(e.since(in, at, start), h)
+		if !e.happened(outcome) {
+			return
+		}
+		h = added
+	default:
+		e.counts.refuse(noTemporality, 1)
+		return
+	}
+	for _, t := range targets(e, b, in, at, p) {
+		if t.use.Role != selection.Value {
+			addCount(t, at, float64(h.Count()))
+			continue
+		}
+		h.Factor = t.scale
+		if !t.series.AddExponential(at, h) {
+			e.counts.refuse(layoutLimit, 1)
+		}
+		exemplars(t, at, p.Exemplars())
+	}
+}
+
+// since places a cumulative point: its first counts as a whole only if the series began in the pane of the point.
+func (e *engine) since(in *input, at, start int64) delta.Point {
+	since := int64(math.MinInt64)
+	for i := range in.bindings {
+		since = max(since, e.judge.PaneStart(in.bindings[i].slo, at))
+	}
+	return delta.Point{Start: start, Time: at, Since: since}
+}
+
+// happened reports whether a cumulative point tells of new events, and counts it where it does not.
+func (e *engine) happened(outcome delta.Outcome) bool {
+	switch outcome {
+	case delta.Baseline:
+		e.counts.refuse(baseline, 1)
+	case delta.Reset:
+		e.counts.refuse(reset, 1)
+	case delta.Stale:
+		e.counts.refuse(stale, 1)
+	default:
+		return true
+	}
+	return false
+}
+
+// usable refuses what is no measurement: some engines write −1 for "not known".
+func (e *engine) usable(v float64) bool {
+	switch {
+	case math.IsNaN(v), math.IsInf(v, 0):
+		e.counts.refuse(notFinite, 1)
+	case v == -1:
+		e.counts.refuse(sentinel, 1)
+	default:
+		return true
+	}
+	return false
+}
+
+func number(p pmetric.NumberDataPoint) float64 {
+	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		return float64(p.IntValue())
+	}
+	return p.DoubleValue()
+}
+
+func exemplars(t *binding, at int64, all pmetric.ExemplarSlice) {
+	for _, x := range all.All() {
+		v := x.DoubleValue()
+		if x.ValueType() == pmetric.ExemplarValueTypeInt {
+			v = float64(x.IntValue())
+		}
+		t.series.AddExemplar(at, judge.Exemplar{TraceID: x.TraceID(), SpanID: x.SpanID(), Value: v * t.scale})
+	}
+}
+
+// ownBounds returns boundaries that the input owns: its own where they are the same as last time. Whoever was given
+// the old ones may keep them, so they are never written to.
+func (in *input) ownBounds(bounds pcommon.Float64Slice) []float64 {
+	same := bounds.Len() == len(in.bounds)
+	for i := 0; same && i < len(in.bounds); i++ {
+		same = in.bounds[i] == bounds.At(i)
+	}
+	if !same {
+		in.bounds = slices.Clone(bounds.AsRaw())
+	}
+	return in.bounds
+}
+
+func (s *scratch) copyCounts(counts pcommon.UInt64Slice) []uint64 {
+	s.counts = s.counts[:0]
+	for i := range counts.Len() {
+		s.counts = append(s.counts, counts.At(i))
+	}
+	return s.counts
+}
+
+func copyBuckets(to *sketch.Buckets, from pmetric.ExponentialHistogramDataPointBuckets) {
+	to.Offset = from.Offset()
+	to.Counts = to.Counts[:0]
+	for i := range from.BucketCounts().Len() {
+		to.Counts = append(to.Counts, from.BucketCounts().At(i))
+	}
+}
+
+func total(counts []uint64) (n uint64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
