@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribution
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/confmap/provider/builtinprovider"
+	"github.com/otelcol-llm/otelcol-llm/tests/internal/spawn"
+)
+
+func TestBuiltinConfigurationsAreValid(t *testing.T) {
+	for _, name := range builtinprovider.Names() {
+		t.Run(name, func(t *testing.T) {
+			out, code := spawn.Run(t, "validate", "--config", "builtin:"+name)
+			assert.Zero(t, code, out)
+		})
+	}
+}
+
+func TestUnknownBuiltinListsTheKnownOnes(t *testing.T) {
+	out, code := spawn.Run(t, "validate", "--config", "builtin:nope")
+	assert.NotZero(t, code)
+	assert.Contains(t, out, `"builtin:nope" is not a built-in configuration; known: builtin:all-in-one`)
+}
+
+// Scenario: no GPU, no cluster, no engine and no other server, only ports moved so that tests do not collide.
+// Guarantees: builtin:all-in-one gets ready within seconds, is healthy, serves Prometheus and its own telemetry,
+// and a later configuration overrides it.
+func TestAllInOneStarts(t *testing.T) {
+	ports := map[string]int{}
+	var overrides []string
+	move := func(name, path string) {
+		ports[name] = spawn.FreePort(t)
+		overrides = append(overrides, fmt.Sprintf("yaml:%s: localhost:%d", path, ports[name]))
+	}
+	move("grpc", "receivers::otlp::protocols::grpc::endpoint")
+	move("http", "receivers::otlp::protocols::http::endpoint")
+	move("prometheus", "exporters::prometheus::endpoint")
+	move("health", "extensions::health_check::endpoint")
+	ports["telemetry"] = spawn.FreePort(t)
+	overrides = append(overrides, fmt.Sprintf(
+		"yaml:service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: localhost, port: %d}}}}]", ports["telemetry"]))
+
+	dir := t.TempDir()
+	started := time.Now()
+	c := spawn.Start(t, spawn.Options{Configs: append([]string{"builtin:all-in-one"}, overrides...), Dir: dir})
+	c.WaitReady()
+	t.Logf("ready after %s", time.Since(started).Round(time.Millisecond))
+
+	assert.Contains(t, c.Logs(), "using a built-in configuration")
+	for name, url := range map[string]string{
+		"health":     "http://localhost:%d/",
+		"prometheus": "http://localhost:%d/metrics",
+		"telemetry":  "http://localhost:%d/metrics",
+	} {
+		get(t, fmt.Sprintf(url, ports[name]))
+	}
+	assert.DirExists(t, filepath.Join(dir, "otelcol-llm-data"))
+	assertSeriesStayApart(t, ports["http"], ports["prometheus"])
+	assert.Zero(t, c.Stop())
+	assert.NotContains(t, c.Logs(), "panic:")
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, resp.StatusCode, "%s: %s", url, body)
+	return string(body)
+}
+
+// Scenario: two tenants run a service of the same name, and points have an attribute that is called job.
+// Guarantees: the Prometheus endpoint shows one series for each; neither overwrites the other or disappears.
+func assertSeriesStayApart(t *testing.T, otlpPort, prometheusPort int) {
+	t.Helper()
+	const resource = `{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"chat"}},
+		{"key":"k8s.namespace.name","value":{"stringValue":"%s"}}]},"scopeMetrics":[{"metrics":[{"name":"queue.depth","gauge":{
+		"dataPoints":[{"asInt":"%d","timeUnixNano":"%d","attributes":[{"key":"job","value":{"stringValue":"batch"}}]}]}}]}]}`
+	now := time.Now().UnixNano()
+	body := `{"resourceMetrics":[` + fmt.Sprintf(resource, "acme", 1, now) + "," + fmt.Sprintf(resource, "beta", 2, now) + "]}"
+	resp, err := http.Post(fmt.Sprintf("http://localhost:%d/v1/metrics", otlpPort), "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+
+	series := regexp.MustCompile(`(?m)^queue_depth\{.*exported_job="batch".*k8s_namespace_name="(\w+)".*\} (\d)`)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		shown := map[string]string{}
+		for _, m := range series.FindAllStringSubmatch(get(t, fmt.Sprintf("http://localhost:%d/metrics", prometheusPort)), -1) {
+			shown[m[1]] = m[2]
+		}
+		assert.Equal(c, map[string]string{"acme": "1", "beta": "2"}, shown)
+	}, 10*time.Second, 100*time.Millisecond)
+}
