@@ -6,44 +6,39 @@ package enginetest
 
 import (
 	"bytes"
-	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-llm/otelcol-llm/cmd/llmsim/internal/engine"
-	"github.com/otelcol-llm/otelcol-llm/cmd/llmsim/internal/exposition"
 	"github.com/otelcol-llm/otelcol-llm/cmd/llmsim/internal/exposition/facts"
 )
 
 // prompt is a request both are given: the real engine as token ids, the
-// simulated one as lengths and the prefix that they make.
+// simulated one as lengths and the prefixes that the ids make.
 type prompt struct {
 	tokens []int
 	output int
 }
 
-// prompts exercise what both count alike: lengths, and prefixes of whole blocks.
-// The real engine's block size is not ours to choose, so lengths are in blocks.
-func prompts(block int) []prompt {
-	content := func(seed, n int) []int {
-		out := make([]int, n)
-		for i := range out {
-			out[i] = 3 + (seed*131+i*7+i*i)%500
-		}
-		return out
+// content makes n token ids; other seeds make other ones.
+func content(seed, n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = 3 + (seed*131+i*7+i*i)%500
 	}
+	return out
+}
+
+// oneByOne are requests that leave neither a choice when they come one after the
+// other: chunked prefills, and prefixes of whole blocks. The real engine's block
+// size is not ours to choose, so lengths are in blocks.
+func oneByOne(block int) []prompt {
 	a := content(1, 4*block)
 	return []prompt{
 		{content(2, 2*block+5), 5},
@@ -51,180 +46,145 @@ func prompts(block int) []prompt {
 		{a, 8}, // a whole prompt in the cache: all but the last block are hits
 		{append(slices.Clone(a[:2*block]), content(3, block+3)...), 4},
 		{content(4, 3*block-1), 1},
+		{content(5, 13*block), 2}, // takes nearly the whole cache
+		{a, 3},                    // so that this one finds what was evicted last
 	}
 }
 
-func url(t *testing.T) string {
-	t.Helper()
-	u := os.Getenv("LLMSIM_ENGINE_URL")
-	require.NotEmpty(t, u, "LLMSIM_ENGINE_URL names no engine; cmd/llmsim/enginetest/run.sh starts one")
-	return u
-}
-
-func scrape(t *testing.T) []byte {
-	t.Helper()
-	resp, err := http.Get(url(t) + "/metrics")
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	require.Equal(t, http.StatusOK, resp.StatusCode)
-	body, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return body
-}
-
-func families(t *testing.T, text []byte) map[string]*dto.MetricFamily {
-	t.Helper()
-	p := expfmt.NewTextParser(model.UTF8Validation)
-	out, err := p.TextToMetricFamilies(bytes.NewReader(text))
-	require.NoError(t, err)
-	return out
-}
-
-func complete(t *testing.T, p prompt) {
-	t.Helper()
-	body, err := json.Marshal(map[string]any{
-		"model": "tiny", "prompt": p.tokens, "max_tokens": p.output, "ignore_eos": true, "temperature": 0,
-	})
-	require.NoError(t, err)
-	resp, err := http.Post(url(t)+"/v1/completions", "application/json", bytes.NewReader(body))
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	answer, _ := io.ReadAll(resp.Body)
-	require.Equal(t, http.StatusOK, resp.StatusCode, string(answer))
-}
-
-// blockSize is what the engine says of its cache.
-func blockSize(t *testing.T, text []byte) int {
-	t.Helper()
-	mf := families(t, text)["vllm:cache_config_info"]
-	require.NotNil(t, mf, "vllm:cache_config_info")
-	for _, l := range mf.GetMetric()[0].GetLabel() {
-		if l.GetName() == "block_size" {
-			n, err := strconv.Atoi(l.GetValue())
-			require.NoError(t, err)
-			return n
-		}
-	}
-	t.Fatal("vllm:cache_config_info has no block_size")
-	return 0
-}
-
-// simulate gives llmsim the same prompts, one after the other.
-func simulate(t *testing.T, block int, ps []prompt) []byte {
-	t.Helper()
-	cfg := engine.DefaultConfig()
-	cfg.BlockSize, cfg.Blocks, cfg.MaxModelLen = block, 4096, 2048
-	cfg.Outcomes.Length = 1 // max_tokens is what each generates
-	e := engine.New(cfg)
-	for i, p := range ps {
-		at := time.Duration(i) * time.Hour
-		e.AdvanceTo(at)
-		e.Submit(engine.Request{
-			ID: uint64(i), Arrival: at, PromptTokens: len(p.tokens), OutputTokens: p.output,
-			Prefix: engine.Prefix{IDs: prefixIDs(p.tokens, block), Tokens: block},
-		})
-	}
-	e.AdvanceTo(engine.Never)
-	var b bytes.Buffer
-	require.NoError(t, exposition.Write(&b, exposition.Identity{Model: "tiny", Start: time.Unix(0, 0)}, e.Stats()))
-	return b.Bytes()
-}
-
-// prefixIDs hashes every whole block with all that is before it.
-func prefixIDs(tokens []int, block int) []uint64 {
-	var out []uint64
-	h := uint64(0)
-	for i, tok := range tokens {
-		h = engine.Mix(h, uint64(tok))
-		if (i+1)%block == 0 {
-			out = append(out, h)
-		}
-	}
-	return out
+// together are two requests that fill half of the cache each, until both need
+// one block more: the newer one must give way, once.
+func together(block int) []prompt {
+	return []prompt{{content(6, 8*block-10), 40}, {content(7, 8*block-10), 40}}
 }
 
 // Families of the real engine that the simulator does not have, by their
-// beginning: they are not in the dump that it follows.
-var notSimulated = []string{"http_", "vllm:cache_config_info", "vllm:lora_requests_info", "vllm:request_prefill_kv_computed_tokens", "vllm:kv_block_"}
+// beginning: those after the end of the dump that it follows, and newer ones.
+var notSimulated = []string{
+	"http_", "vllm:cache_config_info", "vllm:request_prefill_kv_computed_tokens",
+	"vllm:admission_rejections_", "vllm:prompt_tokens_cached_by_source_",
+}
 
-func TestLlmsimSpeaksAsTheEngineDoes(t *testing.T) {
-	before := scrape(t)
-	block := blockSize(t, before)
-	ps := prompts(block)
-	for _, p := range ps {
+// Counted alike by both, whatever the machine's speed.
+var (
+	counters = []string{
+		"vllm:prompt_tokens_total", "vllm:prompt_tokens_cached_total", "vllm:prompt_tokens_by_source_total",
+		"vllm:generation_tokens_total", "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
+		"vllm:num_preemptions_total", "vllm:request_success_total",
+	}
+	countHistograms = []string{
+		"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "vllm:request_max_num_generation_tokens",
+		"vllm:request_params_n", "vllm:request_params_max_tokens", "vllm:request_num_preemptions",
+	}
+	timeHistograms = []string{
+		"vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds", "vllm:request_time_per_output_token_seconds",
+		"vllm:e2e_request_latency_seconds", "vllm:request_queue_time_seconds", "vllm:request_inference_time_seconds",
+		"vllm:request_prefill_time_seconds", "vllm:request_decode_time_seconds",
+	}
+)
+
+func TestLlmsimSpeaksAndCountsAsTheEngineDoes(t *testing.T) {
+	spans := receiveSpans(t)
+	start := scrape(t)
+	cache := cacheOf(t, start)
+	t.Logf("engine: %d usable blocks of %d tokens", cache.blocks, cache.blockSize)
+
+	sequence := oneByOne(cache.blockSize)
+	for _, p := range sequence {
 		complete(t, p)
 	}
-	var after []byte
-	require.Eventually(t, func() bool { // counters follow the answer by a moment
-		after = scrape(t)
-		b, a := families(t, before), families(t, after)
-		return delta(b, a, "vllm:request_success_total") == float64(len(ps))
-	}, 30*time.Second, 200*time.Millisecond)
+	middle := scrapeAfter(t, start, len(sequence))
+	pair := together(cache.blockSize)
+	complete(t, pair...)
+	end := scrapeAfter(t, middle, len(pair))
 	if file := os.Getenv("LLMSIM_ENGINE_DUMP"); file != "" {
-		require.NoError(t, os.WriteFile(file, after, 0o644))
+		require.NoError(t, os.WriteFile(file, end.text, 0o644))
 	}
-	simulated := simulate(t, block, ps)
+	sim := simulate(t, cache, sequence, pair)
 
 	t.Run("families", func(t *testing.T) {
-		real, err := facts.Parse(bytes.NewReader(after))
+		real, err := facts.Parse(bytes.NewReader(end.text))
 		require.NoError(t, err)
-		ours, err := facts.Parse(bytes.NewReader(simulated))
+		ours, err := facts.Parse(bytes.NewReader(sim.end.text))
 		require.NoError(t, err)
-		var unknown []string
+		var wrong []string
 		for _, d := range facts.Diff(real, ours) {
 			name, missing := strings.CutSuffix(d, ": missing")
 			if missing && slices.ContainsFunc(notSimulated, func(p string) bool { return strings.HasPrefix(name, p) }) {
 				t.Logf("not simulated: %s", name)
 				continue
 			}
-			unknown = append(unknown, d)
+			wrong = append(wrong, d)
 		}
 		t.Logf("%d families of the engine, %d of llmsim", len(real), len(ours))
-		assert.Empty(t, unknown, "want what the engine has")
+		assert.Empty(t, wrong, "want what the engine has")
 	})
-
-	t.Run("counts", func(t *testing.T) {
-		// Sequential requests leave both no choice: what they count must be equal.
-		// Durations are the machine's and are not compared.
-		b, a, s := families(t, before), families(t, after), families(t, simulated)
-		for _, name := range []string{
-			"vllm:prompt_tokens_total", "vllm:prompt_tokens_cached_total", "vllm:generation_tokens_total",
-			"vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total", "vllm:num_preemptions_total",
-			"vllm:request_success_total", "vllm:prompt_tokens_by_source_total",
-			"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "vllm:request_max_num_generation_tokens",
-			"vllm:request_params_n", "vllm:request_params_max_tokens", "vllm:request_num_preemptions", "vllm:iteration_tokens_total",
-		} {
-			got, want := delta(nil, s, name), delta(b, a, name)
-			assert.Equal(t, want, got, name)
-			t.Logf("%s: engine %v, llmsim %v", name, want, got)
-		}
-		for _, name := range []string{
-			"vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds", "vllm:request_time_per_output_token_seconds",
-			"vllm:e2e_request_latency_seconds", "vllm:request_queue_time_seconds", "vllm:request_inference_time_seconds",
-			"vllm:request_prefill_time_seconds", "vllm:request_decode_time_seconds", "vllm:iteration_tokens_total",
-		} {
-			got, want := observations(s, name), observations(a, name)-observations(b, name)
-			assert.Equal(t, want, got, name)
-			t.Logf("%s: engine %d observations, llmsim %d", name, want, got)
+	t.Run("one by one", func(t *testing.T) {
+		compare(t, start, middle, sim.start, sim.middle, append([]string{"vllm:iteration_tokens_total"}, countHistograms...))
+	})
+	t.Run("together", func(t *testing.T) {
+		// Which step the second joins is the machine's matter, so iterations may differ.
+		compare(t, middle, end, sim.middle, sim.end, countHistograms)
+		assert.EqualValues(t, 1, growth(middle, end, "vllm:num_preemptions_total"), "the case is meant to preempt")
+	})
+	t.Run("spans", func(t *testing.T) {
+		want := len(sequence) + len(pair)
+		assert.Eventually(t, func() bool { return len(spans.attributes()) >= want }, 20*time.Second, 200*time.Millisecond)
+		for _, real := range spans.attributes()[:1] { // they are alike
+			t.Logf("engine: %v", real)
+			for _, name := range real {
+				assert.Contains(t, append(sim.spanAttributes, notInSpans...), name, "the engine says this, llmsim does not")
+			}
+			for _, name := range sim.spanAttributes {
+				assert.Contains(t, append(real, onlyInSpans...), name, "llmsim says this, the engine does not")
+			}
 		}
 	})
 }
 
-// delta is how much a family grew: the sum of a counter's series or a
-// histogram's sum.
-func delta(before, after map[string]*dto.MetricFamily, name string) float64 {
-	total := func(m map[string]*dto.MetricFamily) (v float64) {
-		for _, each := range m[name].GetMetric() {
-			v += each.GetCounter().GetValue() + each.GetHistogram().GetSampleSum()
-		}
-		return v
+// compare holds what two engines counted between two scrapes against each other.
+func compare(t *testing.T, before, after, simBefore, simAfter scraped, exact []string) {
+	t.Helper()
+	for _, name := range counters {
+		want, got := growth(before, after, name), growth(simBefore, simAfter, name)
+		t.Logf("%s: engine %v, llmsim %v", name, want, got)
+		assert.Equal(t, want, got, name)
 	}
-	return total(after) - total(before)
+	for _, name := range exact {
+		want, got := buckets(before, after, name), buckets(simBefore, simAfter, name)
+		t.Logf("%s: sum: engine %v, llmsim %v", name, growth(before, after, name), growth(simBefore, simAfter, name))
+		assert.Equal(t, want, got, name)
+		assert.Equal(t, growth(before, after, name), growth(simBefore, simAfter, name), name)
+	}
+	for _, name := range timeHistograms {
+		// Durations are the machine's; how many were observed is not.
+		want, got := observations(before, after, name), observations(simBefore, simAfter, name)
+		t.Logf("%s: observations: engine %d, llmsim %d", name, want, got)
+		assert.Equal(t, want, got, name)
+	}
+	for _, gauge := range []string{"vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"} {
+		assert.Zero(t, value(after, gauge), gauge)
+		assert.Zero(t, value(simAfter, gauge), gauge)
+	}
 }
 
-func observations(m map[string]*dto.MetricFamily, name string) (n uint64) {
-	for _, each := range m[name].GetMetric() {
-		n += each.GetHistogram().GetSampleCount()
+func complete(t *testing.T, ps ...prompt) {
+	t.Helper()
+	tokens := make([][]int, len(ps))
+	for i, p := range ps {
+		tokens[i] = p.tokens
+		require.Equal(t, ps[0].output, p.output, "one request has one max_tokens")
 	}
-	return n
+	post(t, "/v1/completions", map[string]any{
+		"model": "tiny", "prompt": tokens, "max_tokens": ps[0].output, "ignore_eos": true, "temperature": 0,
+	})
+}
+
+func base(t *testing.T) string {
+	t.Helper()
+	u := os.Getenv("LLMSIM_ENGINE_URL")
+	require.NotEmpty(t, u, "LLMSIM_ENGINE_URL names no engine; cmd/llmsim/enginetest/run.sh starts one")
+	resp, err := http.Get(u + "/health")
+	require.NoError(t, err, "no engine; cmd/llmsim/enginetest/run.sh starts one")
+	require.NoError(t, resp.Body.Close())
+	return u
 }

