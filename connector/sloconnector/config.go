@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/strict"
 )
 
 // Config is the configuration of the slo connector.
@@ -42,6 +45,9 @@ type Config struct {
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
+
+// Unmarshal refuses null values besides what the Collector refuses.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(conf, c) }
 
 // canonical are the keys that the connector sets itself.
 var canonical = []string{"slo_id", "service", "slo_class", "target", "unit"}

@@ -63,6 +63,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		`max_sources: 0 must be at least 1`,
 		`series_ttl: 0s must be positive`,
 		`refresh_interval: -1s must not be negative`)
+	f("slo/null", "lateness: is null", "group_by[0]: is null")
 	f("slo/typo", "groupby")
 	f("slo/type", "'lateness' time: invalid duration")
 	f("slo/list", "'group_by' source data must be an array or slice, got map")

@@ -141,18 +141,17 @@ func (e *engine) bind(b *batch, in *input, point pcommon.Map) {
 	}
 }
 
-// targets returns the bindings that take a point: those whose condition holds and whose window is still open. A point
-// that is late for all of them is refused.
-func targets[P any](e *engine, b *batch, in *input, at int64, p P) []*binding {
-	taken := e.input.targets[:0]
-	late := false
+// targets returns the bindings that take a point: those whose condition holds and whose window is still open. Without
+// any, why says what kept the point from counting; none says that no condition holds, which is no refusal.
+func targets[P any](e *engine, b *batch, in *input, at int64, p P) (taken []*binding, why reason) {
+	taken = e.input.targets[:0]
 	for i := range in.bindings {
 		bound := &in.bindings[i]
 		if bound.use.Conditional() {
 			ok, err := bound.use.Accepts(b.ctx, b.rm, b.sm, b.metric, p)
 			if err != nil {
-				e.counts.refuse(conditionError, 1)
-				e.set.Logger.Debug("a condition could not be evaluated", zap.String("slo_id", e.judge.SLO(bound.use.SLO).ID), zap.Error(err))
+				e.set.Logger.Debug("a condition could not be evaluated", zap.String("slo_id", e.judge.SLO(bound.slo).ID), zap.Error(err))
+				why = conditionError
 				continue
 			}
 			if !ok {
@@ -163,19 +162,35 @@ func targets[P any](e *engine, b *batch, in *input, at int64, p P) []*binding {
 			bound.series = e.judge.Series(bound.slo, bound.values)
 		}
 		if e.judge.Late(bound.series, at) {
-			late = true
+			why = tooLate
 			continue
 		}
 		taken = append(taken, bound)
 	}
 	e.input.targets = taken
-	switch {
-	case len(taken) > 0:
-		b.newest = max(b.newest, at)
-		e.counts.accepted++
-	case late:
-		b.newest = max(b.newest, at)
-		e.counts.refuse(tooLate, 1)
+	return taken, why
+}
+
+// give hands a point to the bindings that take it and counts it once: as accepted if it counted for any SLO, else by
+// the last reason why it did not.
+func give[P any](e *engine, b *batch, in *input, at int64, p P, exemplars pmetric.ExemplarSlice, add func(t *binding) reason) {
+	taken, why := targets(e, b, in, at, p)
+	counted := false
+	for _, t := range taken {
+		if r := add(t); r != none {
+			why = r
+			continue
+		}
+		counted = true
+		addExemplars(t, at, exemplars)
 	}
-	return taken
+	if counted || why == tooLate {
+		b.newest = max(b.newest, at) // late points too are a sign of life
+	}
+	switch {
+	case counted:
+		e.counts.accepted++
+	case why != none:
+		e.counts.refuse(why, 1)
+	}
 }

@@ -27,10 +27,7 @@ func (e *engine) gauge(b *batch, in *input, at int64, p pmetric.NumberDataPoint)
 		e.counter(b, in, at, p, v, e.since(in, at, 0))
 		return
 	}
-	for _, t := range targets(e, b, in, at, p) {
-		e.add(t, at, v)
-		exemplars(t, at, p.Exemplars())
-	}
+	give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason { return add(t, at, v) })
 }
 
 // sum takes what was added to a counter. A sum that may fall is a gauge by another name.
@@ -46,9 +43,7 @@ func (e *engine) sum(b *batch, in *input, at int64, sum pmetric.Sum, p pmetric.N
 	case temporality == pmetric.AggregationTemporalityUnspecified:
 		e.counts.refuse(noTemporality, 1)
 	case !sum.IsMonotonic():
-		for _, t := range targets(e, b, in, at, p) {
-			e.add(t, at, v)
-		}
+		give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason { return add(t, at, v) })
 	default:
 		e.counter(b, in, at, p, v, e.since(in, at, start))
 	}
@@ -72,37 +67,36 @@ func (e *engine) increment(b *batch, in *input, at int64, p pmetric.NumberDataPo
 		e.counts.refuse(negative, 1)
 		return
 	}
-	for _, t := range targets(e, b, in, at, p) {
+	give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason {
 		if t.use.Role != selection.Value {
-			e.add(t, at, added)
-			continue
+			return add(t, at, added)
 		}
 		if span <= 0 {
-			e.counts.refuse(noInterval, 1)
-			continue
+			return noInterval
 		}
-		e.add(t, at, added/time.Duration(span).Seconds())
-	}
+		return add(t, at, added/time.Duration(span).Seconds())
+	})
 }
 
 // add gives one value to a judged series.
-func (e *engine) add(t *binding, at int64, v float64) {
+func add(t *binding, at int64, v float64) reason {
 	switch t.use.Role {
 	case selection.Value:
 		if !t.series.AddValue(at, v*t.scale) {
-			e.counts.refuse(layoutLimit, 1)
+			return layoutLimit
 		}
 	case selection.RawSuccess:
 		t.series.AddRatio(at, v*t.scale, 1)
 	case selection.RawFailure:
 		t.series.AddRatio(at, 1-v*t.scale, 1)
 	default:
-		addCount(t, at, v)
+		return addCount(t, at, v)
 	}
+	return none
 }
 
 // addCount gives a number of events to a ratio.
-func addCount(t *binding, at int64, n float64) {
+func addCount(t *binding, at int64, n float64) reason {
 	switch t.use.Role {
 	case selection.Good:
 		t.series.AddRatio(at, n, 0)
@@ -115,7 +109,9 @@ func addCount(t *binding, at int64, n float64) {
 		}
 		t.series.AddRatio(at, good, n)
 	default:
+		return unsupportedShape // a ready ratio is no distribution
 	}
+	return none
 }
 
 func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.AggregationTemporality, p pmetric.HistogramDataPoint) {
@@ -144,16 +140,15 @@ func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.Ag
 		e.counts.refuse(noTemporality, 1)
 		return
 	}
-	for _, t := range targets(e, b, in, at, p) {
+	give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason {
 		if t.use.Role != selection.Value {
-			addCount(t, at, float64(total(counts)))
-			continue
+			return addCount(t, at, float64(total(counts)))
 		}
 		if !t.series.AddExplicit(at, in.inBase(bounds, t.scale), counts) {
-			e.counts.refuse(layoutLimit, 1)
+			return layoutLimit
 		}
-		exemplars(t, at, p.Exemplars())
-	}
+		return none
+	})
 }
 
 func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.AggregationTemporality, p pmetric.ExponentialHistogramDataPoint) {
@@ -182,17 +177,16 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 		e.counts.refuse(noTemporality, 1)
 		return
 	}
-	for _, t := range targets(e, b, in, at, p) {
+	give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason {
 		if t.use.Role != selection.Value {
-			addCount(t, at, float64(h.Count()))
-			continue
+			return addCount(t, at, float64(h.Count()))
 		}
 		h.Factor = t.scale
 		if !t.series.AddExponential(at, h) {
-			e.counts.refuse(layoutLimit, 1)
+			return layoutLimit
 		}
-		exemplars(t, at, p.Exemplars())
-	}
+		return none
+	})
 }
 
 // since places a cumulative point: its first counts as a whole only if the series began in the pane of the point.
@@ -239,7 +233,7 @@ func number(p pmetric.NumberDataPoint) float64 {
 	return p.DoubleValue()
 }
 
-func exemplars(t *binding, at int64, all pmetric.ExemplarSlice) {
+func addExemplars(t *binding, at int64, all pmetric.ExemplarSlice) {
 	for _, x := range all.All() {
 		v := x.DoubleValue()
 		if x.ValueType() == pmetric.ExemplarValueTypeInt {

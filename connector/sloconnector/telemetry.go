@@ -18,7 +18,8 @@ import (
 type reason int
 
 const (
-	tooLate reason = iota
+	none reason = iota
+	tooLate
 	future
 	noTimestamp
 	noRecordedValue

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/strict"
 )
 
 // Config is the configuration of the extension.
@@ -19,6 +22,9 @@ type Config struct {
 
 	_ struct{}
 }
+
+// Unmarshal refuses null values besides what the Collector refuses.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(conf, c) }
 
 var _ component.Config = (*Config)(nil)
 

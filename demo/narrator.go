@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+)
+
+// narrator tells what happens.
+type narrator struct {
+	out     io.Writer
+	began   time.Time
+	catalog *openslo.Catalog
+	events  string // the file into which the Collector writes its log events
+	status  string // URL of the simulator
+
+	read    int64 // bytes of events told so far
+	active  int   // faults that were active when last asked
+	told    map[string]bool
+	finale  bool
+	faulted bool
+}
+
+const wrapped = "           "
+
+func (n *narrator) welcome() {
+	fmt.Fprintf(n.out, `
+Eight simulated vLLM replicas (2 regions × 2 kinds of GPU × 2 model versions) serve a production trace, %d times sped up.
+otelcol-llm scrapes their /metrics and judges, for every version in every region:
+
+`, speed)
+	for i := range n.catalog.SLOs {
+		slo := &n.catalog.SLOs[i]
+		fmt.Fprintf(n.out, "  %-26s %s: %s\n", slo.ID, slo.DisplayName, promised(slo))
+	}
+	fmt.Fprintln(n.out)
+	for i := range n.catalog.Policies {
+		p := &n.catalog.Policies[i]
+		fmt.Fprintf(n.out, "  broken (%s) when missed in %d windows of %s in a row\n", p.Name, p.ConsecutiveWindows, p.Window)
+	}
+}
+
+// promised says an objective in words.
+func promised(slo *openslo.SLO) string {
+	share := fmt.Sprintf("%g %%", 100*slo.Objective.Target)
+	if slo.Indicator.Ratio != nil {
+		return "at least " + share
+	}
+	bound := "at most"
+	if !slo.Objective.Op.AtMost() {
+		bound = "at least"
+	}
+	return fmt.Sprintf("%s of them %s %g %s", share, bound, slo.Objective.Value, slo.Unit)
+}
+
+func (n *narrator) whereToLook(port int, data string) {
+	fmt.Fprintf(n.out, `
+Look yourself:
+  curl -s localhost:%d/metrics | grep '^slo_state.*violated'   (a Prometheus endpoint: scrape it)
+  tail -f %s   (violations as OTLP JSON)
+  %s/*.log   (what the processes say)
+
+Ctrl-C ends everything. In about a minute you have seen a promise break and be kept again.
+
+`, port, n.events, data)
+}
+
+func (n *narrator) goodbye(data string) {
+	fmt.Fprintf(n.out, "\nStopping. What was written stays in %s\n", data)
+}
+
+// say prints a line with the seconds since the beginning.
+func (n *narrator) say(format string, args ...any) {
+	fmt.Fprintf(n.out, "%7.1f s  %s\n", time.Since(n.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// tell follows the events until the context ends or a child does.
+func (n *narrator) tell(ctx context.Context, children ...*process) error {
+	n.told = map[string]bool{}
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		for _, c := range children {
+			select {
+			case <-c.done:
+				return c.ended()
+			default:
+			}
+		}
+		n.tellFaults(ctx)
+		if err := n.tellEvents(); err != nil {
+			return err
+		}
+	}
+}
+
+// tellFaults says when the simulator begins and ends a fault. The Collector is not told.
+func (n *narrator) tellFaults(ctx context.Context) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.status, nil)
+	if err != nil {
+		return
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return // it has not begun to listen yet
+	}
+	defer resp.Body.Close()
+	var status struct {
+		ActiveFaults []struct {
+			Kind  string            `json:"kind"`
+			Match map[string]string `json:"match"`
+		} `json:"active_faults"`
+		NextFaults []struct {
+			Change string    `json:"change"`
+			At     time.Time `json:"at"`
+		} `json:"next_faults"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&status); err != nil {
+		return
+	}
+	if !n.told["running"] {
+		n.told["running"] = true
+		n.say("traffic is running; all is well so far")
+		if len(status.NextFaults) > 0 {
+			n.say("in %.0f seconds something will go wrong that no error rate shows", time.Until(status.NextFaults[0].At).Seconds())
+		}
+	}
+	switch {
+	case len(status.ActiveFaults) > n.active:
+		n.say("the simulator makes %s slower now; nobody tells the Collector", labels(status.ActiveFaults[0].Match))
+		n.faulted = true
+	case len(status.ActiveFaults) < n.active:
+		n.say("the simulator has ended the fault")
+	}
+	n.active = len(status.ActiveFaults)
+}
+
+// tellEvents says what the Collector has written since the last call.
+func (n *narrator) tellEvents() error {
+	f, err := os.Open(n.events)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Seek(n.read, io.SeekStart); err != nil {
+		return err
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	for {
+		line, rest, whole := bytes.Cut(data, []byte("\n"))
+		if !whole {
+			return nil
+		}
+		n.read += int64(len(line)) + 1
+		data = rest
+		if err := n.tellLine(line); err != nil {
+			return err
+		}
+	}
+}
+
+func (n *narrator) tellLine(line []byte) error {
+	ld, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(line)
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.events, err)
+	}
+	for _, rl := range ld.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, r := range sl.LogRecords().All() {
+				n.tellEvent(r)
+			}
+		}
+	}
+	return nil
+}
+
+func (n *narrator) tellEvent(r plog.LogRecord) {
+	group := map[string]string{}
+	slo, _ := r.Attributes().Get("slo_id")
+	i := slices.IndexFunc(n.catalog.SLOs, func(s openslo.SLO) bool { return s.ID == slo.Str() })
+	if i >= 0 {
+		for _, key := range n.catalog.SLOs[i].GroupBy {
+			if v, ok := r.Attributes().Get(key); ok {
+				group[key] = v.Str()
+			}
+		}
+	}
+	what := "KEPT AGAIN"
+	if r.EventName() == "slo.violation.opened" {
+		what = "BROKEN"
+	}
+	n.say("%s for %s\n%s%s", what, labels(group), wrapped, r.Body().Str())
+	if what == "KEPT AGAIN" && n.faulted && !n.finale {
+		n.finale = true
+		n.say("that is the whole story; it goes on running until Ctrl-C")
+	}
+}
+
+// labels writes a set of labels in a fixed order.
+func labels(m map[string]string) string {
+	var all []string
+	for k, v := range m {
+		all = append(all, k+"="+v)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
