@@ -126,6 +126,29 @@ func TestLlmsimSpeaksAndCountsAsTheEngineDoes(t *testing.T) {
 		compare(t, middle, end, sim.middle, sim.end, countHistograms)
 		assert.EqualValues(t, 1, growth(middle, end, "vllm:num_preemptions_total"), "the case is meant to preempt")
 	})
+	t.Run("aborts", func(t *testing.T) {
+		// Scenario: a client reads the beginning of a stream and goes away.
+		// Guarantees: the engine counts the prompt and no request, as llmsim does
+		// unless report_aborts is set.
+		before := scrape(t)
+		resp := open(t, "/v1/completions", map[string]any{
+			"model": "tiny", "prompt": content(9, 20), "max_tokens": 1500, "ignore_eos": true, "stream": true,
+		})
+		_, err := resp.Body.Read(make([]byte, 16))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		var after scraped
+		require.Eventually(t, func() bool {
+			after = scrape(t)
+			return value(after, "vllm:num_requests_running") == 0 && growth(before, after, "vllm:prompt_tokens_total") == 20
+		}, 20*time.Second, 100*time.Millisecond)
+		generated := growth(before, after, "vllm:generation_tokens_total")
+		t.Logf("went away after %v of 1500 tokens", generated)
+		assert.Less(t, generated, 1500.0)
+		assert.Zero(t, growth(before, after, "vllm:request_success_total"))
+		assert.Zero(t, observations(before, after, "vllm:e2e_request_latency_seconds"))
+		assert.EqualValues(t, 1, observations(before, after, "vllm:time_to_first_token_seconds"))
+	})
 	t.Run("spans", func(t *testing.T) {
 		want := len(sequence) + len(pair)
 		assert.Eventually(t, func() bool { return len(spans.attributes()) >= want }, 20*time.Second, 200*time.Millisecond)

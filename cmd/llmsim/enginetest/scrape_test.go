@@ -62,12 +62,19 @@ func scrapeAfter(t *testing.T, before scraped, n int) scraped {
 	return s
 }
 
-func post(t *testing.T, path string, body any) {
+// open posts JSON and leaves the answer's body to the caller.
+func open(t *testing.T, path string, body any) *http.Response {
 	t.Helper()
 	data, err := json.Marshal(body)
 	require.NoError(t, err)
 	resp, err := http.Post(base(t)+path, "application/json", bytes.NewReader(data))
 	require.NoError(t, err)
+	return resp
+}
+
+func post(t *testing.T, path string, body any) {
+	t.Helper()
+	resp := open(t, path, body)
 	defer resp.Body.Close()
 	answer, _ := io.ReadAll(resp.Body)
 	require.Equal(t, http.StatusOK, resp.StatusCode, string(answer))
