@@ -53,6 +53,6 @@ func TestPortsAreHandedOutOnce(t *testing.T) {
 // fake makes a shell script the binary under test.
 func fake(t *testing.T, script string) {
 	path := filepath.Join(t.TempDir(), "fake")
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700)) //nolint:gosec // it must be executable
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	t.Setenv("OTELCOL_LLM_BIN", path)
 }
