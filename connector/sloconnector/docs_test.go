@@ -47,9 +47,9 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 	assert.Equal(t, want.Type, f.Type().String())
 	assert.Equal(t, "github.com/"+want.GithubProject+"/connector/sloconnector", metadata.ScopeName)
 	assert.Equal(t, "connector", want.Status.Class)
-	assert.Equal(t, map[string][]string{"development": {"metrics_to_metrics", "metrics_to_logs"}}, want.Status.Stability)
-	assert.Equal(t, component.StabilityLevelDevelopment, f.MetricsToMetricsStability())
-	assert.Equal(t, component.StabilityLevelDevelopment, f.MetricsToLogsStability())
+	assert.Equal(t, map[string][]string{"alpha": {"metrics_to_metrics", "metrics_to_logs"}}, want.Status.Stability)
+	assert.Equal(t, component.StabilityLevelAlpha, f.MetricsToMetricsStability())
+	assert.Equal(t, component.StabilityLevelAlpha, f.MetricsToLogsStability())
 }
 
 func readme(t *testing.T) string {

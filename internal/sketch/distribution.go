@@ -149,10 +149,13 @@ func (d *Distribution) Quantile(q float64) Estimate {
 	}
 	buckets := d.buckets()
 	n := float64(d.count)
-	rank := math.Min(math.Max(q*n-n*relativeTolerance, 0), n)
+	rank := math.Min(math.Max(q*n, 0), n)
+	if whole := math.Round(rank); math.Abs(rank-whole) <= n*relativeTolerance {
+		rank = whole // 0.95 · 20 is not exactly 19, and rank 20 may lie in a bucket far away
+	}
 	kth := max(uint64(math.Ceil(rank)), 1)
 	return Estimate{
-		Value: interpolate(buckets, math.Max(rank, relativeTolerance)),
+		Value: interpolate(buckets, math.Max(rank, n*relativeTolerance)),
 		Lower: kthSmallest(buckets, kth, func(b bucket) float64 { return b.lo }),
 		Upper: kthSmallest(buckets, kth, func(b bucket) float64 { return b.hi }),
 	}

@@ -119,6 +119,12 @@ func TestQuantileInterpolatesAsPrometheusDoes(t *testing.T) {
 	f(1, 0.4, 0.2, 0.4)
 }
 
+func TestQuantileAtAWholeRankDoesNotJumpOverAGap(t *testing.T) {
+	var d Distribution
+	d.AddExplicit([]float64{0.1, 0.2, 5, 10}, []uint64{0, 19, 0, 1, 0})
+	assert.Equal(t, Estimate{Value: 0.2, Lower: 0.1, Upper: 0.2}, d.Quantile(0.95)) // 0.95 · 20 = 19
+}
+
 func TestQuantileBeyondTheLastBoundarySaysAtLeast(t *testing.T) {
 	var d Distribution
 	d.AddExplicit([]float64{1, 2}, []uint64{1, 1, 98})

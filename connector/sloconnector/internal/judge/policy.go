@@ -198,7 +198,7 @@ func (t *Tally) judge(end int64, events []Event) []Event {
 	t.open = &Event{
 		Opened: true, ID: t.id(), Policy: t.policy.spec.Name, Series: t.lead(), SLOs: t.ids(), Time: end, First: t.first,
 		Windows: t.streak, Observed: result.Value, Exemplar: result.Exemplar,
-		Reason: t.describe(fmt.Sprintf("missed in %d windows of %s", t.streak, t.policy.spec.Window)),
+		Reason: t.describe(fmt.Sprintf("missed in %d windows of %s", t.streak, span(t.policy.spec.Window))),
 	}
 	return append(events, *t.open)
 }

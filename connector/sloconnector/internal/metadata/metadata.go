@@ -12,7 +12,7 @@ const (
 	// ScopeName is the instrumentation scope of what the component emits.
 	ScopeName = "github.com/otelcol-llm/otelcol-llm/connector/sloconnector"
 	// MetricsToMetricsStability is the stability of the metrics the component derives.
-	MetricsToMetricsStability = component.StabilityLevelDevelopment
+	MetricsToMetricsStability = component.StabilityLevelAlpha
 	// MetricsToLogsStability is the stability of the log events the component derives.
-	MetricsToLogsStability = component.StabilityLevelDevelopment
+	MetricsToLogsStability = component.StabilityLevelAlpha
 )

@@ -13,4 +13,4 @@ var (
 )
 
 // ExtensionStability is how far the extension is to be relied on.
-const ExtensionStability = component.StabilityLevelDevelopment
+const ExtensionStability = component.StabilityLevelAlpha
