@@ -74,7 +74,7 @@ faults: [{kind: latency, match: {a: y}, from: 20s, until: 60s, factor: 4}]`)
 			return out
 		}
 		want := play(120 * time.Second)
-		for _, tick := range []time.Duration{10 * time.Millisecond, time.Second, 40 * time.Second} {
+		for _, tick := range []time.Duration{50 * time.Millisecond, time.Second, 40 * time.Second} {
 			require.Equal(t, want, play(tick), "%s, tick %v", routing, tick)
 		}
 	}

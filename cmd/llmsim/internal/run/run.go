@@ -7,7 +7,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -30,8 +29,10 @@ const (
 	// stride is the most simulated time that goes by under the lock at once, so
 	// that a scrape waits for no more than that when the simulation lags.
 	stride = 10 * time.Second
-	// closeWithin bounds how long the last spans and scrapes may take.
-	closeWithin = 5 * time.Second
+	// closeWithin bounds how long the last spans may take, scrapesWithin scrapes in
+	// flight.
+	closeWithin   = 5 * time.Second
+	scrapesWithin = time.Second
 )
 
 // Options are what a simulation is made of.
@@ -110,17 +111,30 @@ func (s *Simulation) Addresses() []string {
 // Close stops time, lets scrapes in flight end and sends the last spans.
 func (s *Simulation) Close() error {
 	close(s.stop)
+	s.closeServers()
+	s.running.Wait()
+	if s.exporter == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
-	var errs []error
+	return s.exporter.Close(ctx)
+}
+
+// closeServers cuts off who is not done in time. That is no failure: a client
+// may hold a connection on which it never asks, and Shutdown waits for those.
+func (s *Simulation) closeServers() {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapesWithin)
+	defer cancel()
+	var closing sync.WaitGroup
 	for _, srv := range s.servers {
-		errs = append(errs, srv.Shutdown(ctx))
+		closing.Go(func() {
+			if srv.Shutdown(ctx) != nil {
+				_ = srv.Close()
+			}
+		})
 	}
-	s.running.Wait()
-	if s.exporter != nil {
-		errs = append(errs, s.exporter.Close(ctx))
-	}
-	return errors.Join(errs...)
+	closing.Wait()
 }
 
 func (s *Simulation) advance() {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -140,6 +141,17 @@ func TestSpansGoToTheEndpoint(t *testing.T) {
 		t.Fatal("no spans")
 	}
 	assert.Eventually(t, func() bool { return sim.Status().Spans.Sent > 0 }, 5*time.Second, 20*time.Millisecond)
+}
+
+func TestConnectionOnWhichNobodyAsksHoldsNothingUp(t *testing.T) {
+	sim, err := Start(options(t, twoReplicas))
+	require.NoError(t, err)
+	conn, err := net.Dial("tcp", sim.Control())
+	require.NoError(t, err)
+	defer conn.Close()
+	began := time.Now()
+	require.NoError(t, sim.Close())
+	assert.Less(t, time.Since(began), 4*time.Second)
 }
 
 func TestAddressInUseIsAnErrorThatNamesTheReplica(t *testing.T) {
