@@ -17,7 +17,9 @@ LLMSIM     := bin/llmsim
 OCB           := .tools/ocb-$(OCB_VERSION)
 GOLANGCI_LINT := .tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-# To be set by the caller: make test TESTFLAGS=-count=1, make bench BENCH=Window, make nightly FUZZTIME=10m.
+# To be set by the caller: make test TESTFLAGS=-count=1, make demo DEMOFLAGS='-for 1m', make bench BENCH=Window,
+# make nightly FUZZTIME=10m.
+DEMOFLAGS ?=
 TESTFLAGS ?=
 BENCH     ?= .
 BENCHTIME ?= 1s
@@ -30,13 +32,13 @@ help: ## List the targets
 .PHONY: build
 build: ## Build bin/otelcol-llm and bin/llmsim (minutes the first time, seconds after)
 	@mkdir -p bin
-	@tools/build.sh "[1/2] The Collector: some 2,000 packages, about ten CPU minutes the first time, seconds after" \
+	@tools/build.sh "[1/2] The Collector: some 2,500 packages, about ten CPU minutes the first time, seconds after" \
 		otelcol-llm . $(COLLECTOR) $(BUILD_TAGS)
 	@tools/build.sh "[2/2] The engine simulator" . ./cmd/llmsim $(LLMSIM)
 
 .PHONY: demo
 demo: build ## Watch a promise break and be kept again, on production traffic; Ctrl-C ends it
-	@go run ./demo
+	@go run ./demo $(DEMOFLAGS)
 
 .PHONY: test
 test: build ## Unit tests, and end to end against bin/otelcol-llm
@@ -44,7 +46,7 @@ test: build ## Unit tests, and end to end against bin/otelcol-llm
 
 .PHONY: test-engine
 test-engine: build ## Compare llmsim with a real serving engine (installs several GB; not part of test)
-	go test -count=1 -timeout 90m -tags engine -run Engine -v ./cmd/llmsim/...
+	cmd/llmsim/enginetest/run.sh
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## golangci-lint, with the rules in .golangci.yaml
