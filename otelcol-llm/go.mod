@@ -510,6 +510,10 @@ replace github.com/otelcol-llm/otelcol-llm => ../
 
 replace github.com/andybalholm/brotli => github.com/andybalholm/brotli v1.2.7
 
+replace github.com/klauspost/compress => github.com/klauspost/compress v1.20.4
+
+replace golang.org/x/crypto => golang.org/x/crypto v0.59.0
+
 replace go.opentelemetry.io/contrib/bridges/otelzap => go.opentelemetry.io/contrib/bridges/otelzap v0.20.1
 
 replace go.opentelemetry.io/otel/log => go.opentelemetry.io/otel/log v0.21.0

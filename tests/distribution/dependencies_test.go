@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ import (
 
 var code = regexp.MustCompile("`([^`]+)`")
 
-// Guarantees: each direct dependency has its reason in docs/dependencies.md.
+// Guarantees: each direct dependency has its reason in docs/dependencies.md, and what is explained there is needed.
 func TestEveryDirectDependencyIsExplained(t *testing.T) {
 	var explained []string
 	for _, row := range firstColumn(t, "Direct dependencies") {
@@ -27,7 +28,18 @@ func TestEveryDirectDependencyIsExplained(t *testing.T) {
 	}
 	require.NotEmpty(t, explained)
 
-	for _, dependency := range direct(t) {
+	needed := required(t)
+	for _, name := range explained {
+		prefix, isPrefix := strings.CutSuffix(name, "/…")
+		assert.True(t, slices.ContainsFunc(needed, func(r *modfile.Require) bool {
+			return r.Mod.Path == name || isPrefix && strings.HasPrefix(r.Mod.Path, prefix+"/")
+		}), "docs/dependencies.md explains %s, which is not in go.mod", name)
+	}
+	for _, r := range needed {
+		dependency := r.Mod.Path
+		if r.Indirect {
+			continue
+		}
 		found := false
 		for _, name := range explained {
 			prefix, isPrefix := strings.CutSuffix(name, "/…")
@@ -55,20 +67,14 @@ func TestWhatIsLeftOutIsNotIn(t *testing.T) {
 	}
 }
 
-func direct(t *testing.T) []string {
+func required(t *testing.T) []*modfile.Require {
 	t.Helper()
 	file := filepath.Join(spawn.Root(t), "go.mod")
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	mod, err := modfile.Parse(file, content, nil)
 	require.NoError(t, err)
-	var paths []string
-	for _, r := range mod.Require {
-		if !r.Indirect {
-			paths = append(paths, r.Mod.Path)
-		}
-	}
-	return paths
+	return mod.Require
 }
 
 // firstColumn returns what stands in code quotes in the first column of the table under a heading, row by row.

@@ -125,7 +125,7 @@ func TestNoReplaceHoldsADependencyBack(t *testing.T) {
 			assert.Negative(t, semver.Compare(r.New.Version, asked), "%s is no longer held back: drop it here", r.Old.Path)
 			continue
 		}
-		assert.Positive(t, semver.Compare(r.New.Version, asked),
+		assert.GreaterOrEqual(t, semver.Compare(r.New.Version, asked), 0,
 			"%s: the replace says %s, the build would select %s by itself; remove the replace", r.Old.Path, r.New.Version, asked)
 	}
 	assert.Positive(t, pins)
