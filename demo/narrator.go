@@ -210,12 +210,14 @@ func (n *narrator) tellEvent(r plog.LogRecord) {
 			}
 		}
 	}
-	what := "KEPT AGAIN"
-	if r.EventName() == "slo.violation.opened" {
-		what = "BROKEN"
+	what, why := "BROKEN", r.Body().Str()
+	closed := r.EventName() == "slo.violation.closed"
+	if closed {
+		what = "KEPT AGAIN"
+		_, why, _ = strings.Cut(why, ": ") // which says so once more
 	}
-	n.say("%s for %s\n%s%s", what, labels(group), wrapped, r.Body().Str())
-	if what == "KEPT AGAIN" && n.faulted && !n.finale {
+	n.say("%s for %s\n%s%s", what, labels(group), wrapped, why)
+	if closed && n.faulted && !n.finale {
 		n.finale = true
 		n.say("that is the whole story; it goes on running until Ctrl-C")
 	}

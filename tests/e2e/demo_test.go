@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/tests/internal/spawn"
+)
+
+// Scenario: the README's first command, ended by Ctrl-C once the story is told.
+// Guarantees: the violation opens after the scheduled fault has begun, for the replicas that have it and no others, and
+// closes after it has ended; nothing that was started is left.
+func TestTheDemoTellsItsStory(t *testing.T) {
+	build := exec.Command("go", "build", "-o", t.TempDir()+"/demo", "./demo")
+	build.Dir = spawn.Root(t)
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	var told strings.Builder
+	demo := exec.Command(build.Args[3], "-for", "90s")
+	demo.Dir = spawn.Root(t)
+	pipe, err := demo.StdoutPipe()
+	require.NoError(t, err)
+	demo.Stderr = demo.Stdout
+	require.NoError(t, demo.Start())
+	buf := make([]byte, 4096)
+	for !strings.Contains(told.String(), "that is the whole story") {
+		n, err := pipe.Read(buf)
+		told.Write(buf[:n])
+		if err != nil {
+			break
+		}
+	}
+	require.NoError(t, demo.Process.Signal(syscall.SIGINT))
+	for {
+		n, err := pipe.Read(buf)
+		told.Write(buf[:n])
+		if err != nil {
+			break
+		}
+	}
+	require.NoError(t, demo.Wait(), told.String())
+	story := told.String()
+	t.Log(story)
+
+	at := func(line string) float64 {
+		t.Helper()
+		m := regexp.MustCompile(`(?m)^ *([0-9.]+) s  ` + line).FindAllStringSubmatch(story, -1)
+		require.Len(t, m, 1, "%q is told once", line)
+		seconds, err := strconv.ParseFloat(m[0][1], 64)
+		require.NoError(t, err)
+		return seconds
+	}
+	fault, over := at("the simulator makes"), at("the simulator has ended")
+	broken, kept := at("BROKEN for cloud.region=eu-west-1, model.version=v2$"), at("KEPT AGAIN for cloud.region=eu-west-1, model.version=v2$")
+	assert.Equal(t, 1, strings.Count(story, "BROKEN"), "nobody else's promise is broken")
+	assert.True(t, fault < broken && broken < over && over < kept, story)
+	assert.Less(t, broken-fault, (20 * time.Second).Seconds())
+	assert.Contains(t, story, "llm:chat:ttft:p95 was")
+
+	pids, _ := exec.Command("pgrep", "-f", "demo/scenario.yaml").Output() // exits 1 when there is none
+	assert.Empty(t, string(pids))
+}
