@@ -50,7 +50,7 @@ func run(ctx context.Context) error {
 	p := ports{}
 	env := []string{
 		"SLO_CATALOG=demo/slo.yaml", "OTELCOL_LLM_DATA=" + data,
-		p.env("DEMO_SIMULATOR_PORT", 8000), p.env("DEMO_PROMETHEUS_PORT", 9464), p.env("DEMO_OTLP_GRPC_PORT", 4317),
+		p.env("DEMO_SIMULATOR_PORT", 7999), p.env("DEMO_PROMETHEUS_PORT", 9464), p.env("DEMO_OTLP_GRPC_PORT", 4317),
 		p.env("DEMO_OTLP_HTTP_PORT", 4318), p.env("DEMO_HEALTH_PORT", 13133), p.env("DEMO_TELEMETRY_PORT", 8888),
 	}
 	if err := p.err; err != nil {

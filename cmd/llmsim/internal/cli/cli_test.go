@@ -96,8 +96,8 @@ func TestEveryCommandOfTheREADMERuns(t *testing.T) {
 	replica, control, stop := live(t)
 	defer stop()
 	for _, url := range requests {
-		url = strings.Replace(url, "127.0.0.1:8001", replica, 1)
-		url = strings.Replace(url, "127.0.0.1:8000", control, 1)
+		url = strings.Replace(url, "127.0.0.1:8000", replica, 1)
+		url = strings.Replace(url, "127.0.0.1:7999", control, 1)
 		resp, err := http.Get(url)
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusOK, resp.StatusCode, url)

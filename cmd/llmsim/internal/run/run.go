@@ -186,7 +186,7 @@ func finished(rep *fleet.Replica, r engine.Record) (spans.Finished, bool) {
 func (s *Simulation) listen(o Options) error {
 	host, portText, err := net.SplitHostPort(o.Listen)
 	if err != nil {
-		return fmt.Errorf("listen: %q is no address like 127.0.0.1:8001", o.Listen)
+		return fmt.Errorf("listen: %q is no address like 127.0.0.1:8000", o.Listen)
 	}
 	port, err := strconv.Atoi(portText)
 	if err != nil || port < 0 || port+len(o.Scenario.Replicas)-1 > 65535 {

@@ -167,7 +167,7 @@ func TestAddressInUseIsAnErrorThatNamesTheReplica(t *testing.T) {
 
 	o.Listen = "nonsense"
 	_, err = Start(o)
-	assert.ErrorContains(t, err, "is no address like 127.0.0.1:8001")
+	assert.ErrorContains(t, err, "is no address like 127.0.0.1:8000")
 
 	o = options(t, twoReplicas)
 	o.OTLPEndpoint = "localhost:4318"
