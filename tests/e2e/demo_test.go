@@ -55,7 +55,7 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 
 	at := func(line string) float64 {
 		t.Helper()
-		m := regexp.MustCompile(`(?m)^ *([0-9.]+) s  ` + line).FindAllStringSubmatch(story, -1)
+		m := regexp.MustCompile(`(?m)^ *([0-9.]+) s  `+line).FindAllStringSubmatch(story, -1)
 		require.Len(t, m, 1, "%q is told once", line)
 		seconds, err := strconv.ParseFloat(m[0][1], 64)
 		require.NoError(t, err)
