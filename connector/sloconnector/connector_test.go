@@ -431,6 +431,27 @@ func TestAResetDropsOnePointAndMakesNoSpike(t *testing.T) {
 	assert.Equal(t, map[string]int64{"baseline": 1, "reset": 1}, r.refused())
 }
 
+func TestTheTraceOfAViolationIsOfItsWindow(t *testing.T) {
+	r := newRig(t, ttftDocs, nil)
+	for i, md := range hour(1, 2, 3, 4) {
+		p := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Histogram().DataPoints().At(0)
+		for n, at := range []time.Time{t0.Add(-time.Hour), p.Timestamp().AsTime()} { // the first is left from before
+			x := p.Exemplars().AppendEmpty()
+			x.SetTimestamp(pcommon.NewTimestampFromTime(at))
+			x.SetTraceID([16]byte{byte(n), byte(i + 1)})
+			x.SetDoubleValue(2 - float64(n))
+		}
+		r.send(md)
+		if len(r.events()) == 1 {
+			break
+		}
+	}
+	require.Equal(t, []event{{violationOpened, 15}}, r.events())
+	id := r.lastRecord().TraceID()
+	assert.Equal(t, byte(1), id[0])
+	assert.True(t, id[1] >= 11 && id[1] <= 15, "minute %d is in the third window", id[1])
+}
+
 func TestInputSeriesAreBounded(t *testing.T) {
 	r := newRig(t, ttftDocs, func(c *Config) { c.MaxInputSeries = 3 })
 	md, points := gaugeOf("vllm:time_to_first_token_seconds")

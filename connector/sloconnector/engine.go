@@ -4,6 +4,7 @@ package sloconnector
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/internal/catalog"
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
@@ -97,11 +99,17 @@ func (e *engine) prepare(host component.Host) error {
 		switch {
 		case !slo.Evaluated():
 			e.set.Logger.Info("an SLO is not measured here: its metricSource is not of type opentelemetry", zap.String("slo_id", slo.ID))
+		case !onlyMetrics(slo):
+			e.set.Logger.Warn("an SLO is not measured: only indicators of the signal metrics are judged", zap.String("slo_id", slo.ID))
 		case len(e.judge.GroupBy(i)) == 0:
 			e.judge.Series(i, nil) // known from the start: a promise without data is shown as such
 		}
 	}
 	return nil
+}
+
+func onlyMetrics(slo *openslo.SLO) bool {
+	return !slices.ContainsFunc(slo.Indicator.Selectors(), func(s *openslo.Selector) bool { return s.Signal != openslo.SignalMetrics })
 }
 
 // Shutdown tells what is left to tell.

@@ -167,6 +167,14 @@ func (r *rig) refused() map[string]int64 {
 	return all
 }
 
+// sumInt adds up the points of one of the connector's own counters.
+func sumInt(m metricdata.Metrics) (n int64) {
+	for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+		n += p.Value
+	}
+	return n
+}
+
 // metricsOf makes a batch of one resource and metric.
 func metricsOf(name string, fill func(m pmetric.Metric)) pmetric.Metrics {
 	md := pmetric.NewMetrics()

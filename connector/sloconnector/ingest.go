@@ -182,7 +182,7 @@ func give[P any](e *engine, b *batch, in *input, at int64, p P, exemplars pmetri
 			continue
 		}
 		counted = true
-		addExemplars(t, at, exemplars)
+		e.addExemplars(t, at, exemplars)
 	}
 	if counted || why == tooLate {
 		b.newest = max(b.newest, at) // late points too are a sign of life

@@ -233,8 +233,13 @@ func number(p pmetric.NumberDataPoint) float64 {
 	return p.DoubleValue()
 }
 
-func addExemplars(t *binding, at int64, all pmetric.ExemplarSlice) {
+// addExemplars offers the traces behind a point. A scraped exemplar stays until the next one replaces it, so its own time
+// decides whether it is of this window.
+func (e *engine) addExemplars(t *binding, at int64, all pmetric.ExemplarSlice) {
 	for _, x := range all.All() {
+		if when := int64(x.Timestamp()); when != 0 && e.judge.PaneStart(t.slo, when) != e.judge.PaneStart(t.slo, at) { //nolint:gosec // a nonsense time is of no window
+			continue
+		}
 		v := x.DoubleValue()
 		if x.ValueType() == pmetric.ExemplarValueTypeInt {
 			v = float64(x.IntValue())
