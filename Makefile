@@ -4,6 +4,10 @@ include tools/versions.env
 
 export GOTOOLCHAIN := go$(GO_VERSION)
 export CGO_ENABLED := 1
+# Go stamps the commit, and fails where git does not trust the folder: a clone of another user, as in a container.
+ifneq ($(shell git status >/dev/null 2>&1 && echo trusted),trusted)
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
+endif
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

@@ -4,10 +4,6 @@ set -euo pipefail
 title=$1 dir=$2 package=$3 output=$4 tags=${5:-}
 say_every=15 # seconds
 
-# go stamps the commit, and fails where git does not trust the folder: a clone of another user, as in a container.
-stamp=()
-git status >/dev/null 2>&1 || stamp=(-buildvcs=false)
-
 root=$PWD
 cd "$dir"
 started=$SECONDS
@@ -15,7 +11,7 @@ echo "$title"
 total=$(go list -deps -tags "$tags" "$package" | wc -l) # fetches modules that are missing
 
 # -v names each package when it has been compiled; everything else that go says is passed on.
-{ go build -v "${stamp[@]}" -trimpath -ldflags "-s -w" -tags "$tags" -o "$root/$output" "$package" 2>&1 || echo "!failed"; } | {
+{ go build -v -trimpath -ldflags "-s -w" -tags "$tags" -o "$root/$output" "$package" 2>&1 || echo "!failed"; } | {
 	compiled=0 said=$SECONDS failed=
 	while IFS= read -r line; do
 		if [[ $line == '!failed' ]]; then
