@@ -22,17 +22,22 @@ import (
 func main() {
 	limit := flag.Duration("for", 0, "end by itself after this long; 0 goes on until Ctrl-C")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if *limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *limit)
-		defer cancel()
-	}
-	if err := run(ctx); err != nil {
+	if err := runFor(*limit); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
+}
+
+// runFor runs the demo until a signal, or until the limit, 0 being none.
+func runFor(limit time.Duration) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	return run(ctx)
 }
 
 // speed is how many simulated seconds pass in one.

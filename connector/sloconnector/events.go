@@ -42,7 +42,7 @@ func (e *engine) records(events []judge.Event) plog.Logs {
 }
 
 func record(r plog.LogRecord, ev *judge.Event) {
-	r.SetTimestamp(pcommon.Timestamp(ev.Time)) //nolint:gosec // the end of a window after 1970
+	r.SetTimestamp(pcommon.Timestamp(ev.Time))
 	r.SetEventName(violationClosed)
 	r.SetSeverityNumber(plog.SeverityNumberInfo)
 	r.SetSeverityText("INFO")

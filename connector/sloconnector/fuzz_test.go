@@ -85,7 +85,7 @@ func dirty(r *rand.Rand) pmetric.Metrics {
 		for range 1 + r.IntN(4) {
 			m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 			m.SetName("vllm:time_to_first_token_seconds")
-			temporality := pmetric.AggregationTemporality(r.IntN(3)) //nolint:gosec // 0 to 2
+			temporality := pmetric.AggregationTemporality(r.IntN(3))
 			switch r.IntN(6) {
 			case 0:
 				soil(r, m.SetEmptyGauge().DataPoints().AppendEmpty())
@@ -120,7 +120,7 @@ func dirty(r *rand.Rand) pmetric.Metrics {
 				start, at := times(r)
 				p.SetStartTimestamp(pcommon.NewTimestampFromTime(start))
 				p.SetTimestamp(pcommon.NewTimestampFromTime(at))
-				p.SetScale(int32(r.IntN(40) - 15)) //nolint:gosec // small
+				p.SetScale(int32(r.IntN(40) - 15))
 				p.Positive().SetOffset(int32(r.IntN(2000) - 1000))
 				p.Positive().BucketCounts().FromRaw([]uint64{r.Uint64N(5), r.Uint64N(5)})
 				p.SetCount(p.Positive().BucketCounts().At(0) + p.Positive().BucketCounts().At(1))

@@ -92,7 +92,7 @@ func (e *engine) metric(b *batch) {
 
 // find returns the input series of a point and the point's event time, or nil for a point that is refused.
 func (e *engine) find(b *batch, point pcommon.Map, ts pcommon.Timestamp, flags pmetric.DataPointFlags) (*input, int64) {
-	at := int64(ts) //nolint:gosec // OTLP times are Unix nanoseconds; one beyond 2262 is refused as too far ahead
+	at := int64(ts) // OTLP times are Unix nanoseconds; one beyond 2262 is refused as too far ahead
 	switch {
 	case flags.NoRecordedValue():
 		e.counts.refuse(noRecordedValue, 1)

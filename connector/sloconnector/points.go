@@ -36,7 +36,7 @@ func (e *engine) sum(b *batch, in *input, at int64, sum pmetric.Sum, p pmetric.N
 	if !e.usable(v) {
 		return
 	}
-	start := int64(p.StartTimestamp()) //nolint:gosec // a start beyond 2262 is later than any point
+	start := int64(p.StartTimestamp())
 	switch temporality := sum.AggregationTemporality(); {
 	case temporality == pmetric.AggregationTemporalityDelta:
 		e.increment(b, in, at, p, v, at-start)
@@ -130,7 +130,7 @@ func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.Ag
 	switch temporality {
 	case pmetric.AggregationTemporalityDelta:
 	case pmetric.AggregationTemporalityCumulative:
-		start := int64(p.StartTimestamp()) //nolint:gosec // a start beyond 2262 is later than any point
+		start := int64(p.StartTimestamp())
 		added, outcome := in.explicit.Add(e.since(in, at, start), bounds, counts)
 		if !e.happened(outcome) {
 			return
@@ -167,7 +167,7 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 	switch temporality {
 	case pmetric.AggregationTemporalityDelta:
 	case pmetric.AggregationTemporalityCumulative:
-		start := int64(p.StartTimestamp()) //nolint:gosec // a start beyond 2262 is later than any point
+		start := int64(p.StartTimestamp())
 		added, outcome := in.exponential.Add(e.since(in, at, start), h)
 		if !e.happened(outcome) {
 			return
@@ -237,7 +237,7 @@ func number(p pmetric.NumberDataPoint) float64 {
 // decides whether it is of this window.
 func (e *engine) addExemplars(t *binding, at int64, all pmetric.ExemplarSlice) {
 	for _, x := range all.All() {
-		if when := int64(x.Timestamp()); when != 0 && e.judge.PaneStart(t.slo, when) != e.judge.PaneStart(t.slo, at) { //nolint:gosec // a nonsense time is of no window
+		if when := int64(x.Timestamp()); when != 0 && e.judge.PaneStart(t.slo, when) != e.judge.PaneStart(t.slo, at) {
 			continue
 		}
 		v := x.DoubleValue()

@@ -115,7 +115,7 @@ func (t *telemetry) observe(e *engine) {
 	t.series.Record(ctx, int64(e.judge.Len()))
 	t.inputs.Record(ctx, int64(len(e.inputs.series)))
 	if evicted := e.judge.Evicted() + e.inputs.evicted; evicted > t.told {
-		t.evicted.Add(ctx, int64(evicted-t.told)) //nolint:gosec // a difference of counts
+		t.evicted.Add(ctx, int64(evicted-t.told))
 		t.told = evicted
 	}
 }

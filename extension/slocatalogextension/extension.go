@@ -4,6 +4,7 @@ package slocatalogextension
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -54,7 +55,7 @@ func (e *sloCatalog) Start(context.Context, component.Host) error {
 
 // explain says how many problems there are, and then one a line.
 func explain(err error) error {
-	if ps, ok := err.(openslo.Problems); ok {
+	if ps := (openslo.Problems)(nil); errors.As(err, &ps) {
 		noun := "problems"
 		if len(ps) == 1 {
 			noun = "problem"

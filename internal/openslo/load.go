@@ -3,6 +3,7 @@
 package openslo
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -145,7 +146,7 @@ func (f *finder) enter(dir string) bool {
 
 // reason is an error of the file system without the path, which the problem names already.
 func reason(err error) string {
-	if pathErr, ok := err.(*os.PathError); ok {
+	if pathErr := (*os.PathError)(nil); errors.As(err, &pathErr) {
 		err = pathErr.Err
 	}
 	return fmt.Sprintf("cannot be read: %v", err)

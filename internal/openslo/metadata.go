@@ -42,7 +42,7 @@ func readMetadata(v value, annotated []string) metadata {
 	}
 	m := metadata{self: v, displayName: o.optional("displayName")}
 	if n, ok := o.need("name", "name it, e.g. chat-ttft"); ok {
-		m.name, _ = readName(n)
+		m.name = readName(n)
 	}
 	if l, ok := o.get("labels"); ok {
 		m.labels = readLabels(l)
@@ -54,16 +54,16 @@ func readMetadata(v value, annotated []string) metadata {
 }
 
 // readName reads a name that other documents refer to by.
-func readName(v value) (string, bool) {
+func readName(v value) string {
 	s, ok := v.text()
 	if !ok {
-		return "", false
+		return ""
 	}
 	if !rfc1123.MatchString(s) {
 		v.problemf("%s is no RFC 1123 name: write up to 63 lower case letters, digits and inner dashes, e.g. chat-ttft", shown(s))
-		return "", false
+		return ""
 	}
-	return s, true
+	return s
 }
 
 // readLabels checks labels: text, or a list of texts, by key.

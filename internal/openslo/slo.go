@@ -26,7 +26,7 @@ func (p *parser) readSLO(d document, v value) {
 		GroupBy: readGroupBy(d.meta), Class: readClass(d.meta),
 	}
 	if s, ok := o.need("service", "name the service that makes the promise"); ok {
-		slo.Service, _ = readName(s)
+		slo.Service = readName(s)
 	}
 	if b, ok := o.need("budgetingMethod", "write Occurrences, Timeslices or RatioTimeslices"); ok {
 		slo.Budgeting, _ = oneOf(b, Occurrences, Timeslices, RatioTimeslices)

@@ -144,10 +144,9 @@ func (e *Exponential) merge(o *Exponential) {
 
 // Copy makes e an independent copy of o, reusing its memory.
 func (e *Exponential) Copy(o *Exponential) {
-	positive, negative := e.Positive.Counts, e.Negative.Counts
-	*e = *o
-	e.Positive.Counts = append(positive[:0], o.Positive.Counts...)
-	e.Negative.Counts = append(negative[:0], o.Negative.Counts...)
+	e.Scale, e.Factor, e.ZeroThreshold, e.ZeroCount = o.Scale, o.Factor, o.ZeroThreshold, o.ZeroCount
+	e.Positive.copy(&o.Positive)
+	e.Negative.copy(&o.Negative)
 }
 
 // Sub takes o, an earlier state of the same cumulative histogram, away from e. o is brought to e's scale when it is
@@ -162,6 +161,11 @@ func (e *Exponential) Sub(o *Exponential) bool {
 	o.downscale(o.Scale - e.Scale)
 	e.ZeroCount -= o.ZeroCount
 	return e.Positive.sub(&o.Positive) && e.Negative.sub(&o.Negative)
+}
+
+func (b *Buckets) copy(o *Buckets) {
+	b.Offset = o.Offset
+	b.Counts = append(b.Counts[:0], o.Counts...)
 }
 
 func (b *Buckets) sub(o *Buckets) bool {

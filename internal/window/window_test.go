@@ -21,7 +21,7 @@ func newWatermark() *Watermark {
 }
 
 func TestWatermarkIsUnsetBeforeInput(t *testing.T) {
-	assert.Equal(t, int64(Unset), newWatermark().Advance(t0, Unset))
+	assert.Equal(t, Unset, newWatermark().Advance(t0, Unset))
 }
 
 func TestWatermarkFollowsTheSlowestLiveSource(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAnIdleSourceDoesNotHoldTheOthersBack(t *testing.T) {
 func TestWatermarkNeverGoesBack(t *testing.T) {
 	w := newWatermark()
 	r := rand.New(rand.NewPCG(1, 2))
-	last, now := int64(Unset), t0
+	last, now := Unset, t0
 	for range 2000 {
 		now += r.Int64N(40 * sec)
 		if r.IntN(3) > 0 {

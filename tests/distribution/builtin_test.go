@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-llm/otelcol-llm/confmap/provider/builtinprovider"
-	"github.com/otelcol-llm/otelcol-llm/tests/internal/spawn"
+	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
 )
 
 func TestBuiltinConfigurationsAreValid(t *testing.T) {

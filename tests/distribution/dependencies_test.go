@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/modfile"
 
-	"github.com/otelcol-llm/otelcol-llm/tests/internal/spawn"
+	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
 )
 
 var code = regexp.MustCompile("`([^`]+)`")

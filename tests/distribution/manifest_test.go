@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
 
-	"github.com/otelcol-llm/otelcol-llm/tests/internal/spawn"
+	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
 )
 
 const ownModule = "github.com/otelcol-llm/otelcol-llm"

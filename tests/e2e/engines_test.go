@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-llm/otelcol-llm/tests/internal/spawn"
+	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
 )
 
 // dumps are the published /metrics of engines: those in testdata and, where OTELCOL_LLM_CASES names a folder with more

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
-	"github.com/otelcol-llm/otelcol-llm/tests/internal/spawn"
+	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
 )
 
 func readme(t *testing.T) string {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/otelcol-llm/otelcol-llm/tests/internal/spawn"
+	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
 )
 
 // settled is how long a collector has to stay up after it was ready: some components fail a moment later.
