@@ -102,7 +102,7 @@ func BenchmarkPoint(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d_series", variant.name, series), func(b *testing.B) {
 				c, url := start(b, variant.slo)
 				// At least 200,000 points, so that the ticks of the kernel's accounting do not matter.
-				rounds := max(200_000/series, 2)
+				rounds := max(200_000/series, 5)
 				var cpu time.Duration
 				points := 0
 				for b.Loop() {
