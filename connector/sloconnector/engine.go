@@ -4,6 +4,7 @@ package sloconnector
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -115,16 +116,16 @@ func onlyMetrics(slo *openslo.SLO) bool {
 // Shutdown tells what is left to tell.
 func (e *engine) Shutdown(ctx context.Context) error {
 	if e.stop == nil {
-		return nil // never started
+		return e.own.shutdown() // never started
 	}
 	close(e.stop)
 	select {
 	case <-e.done:
 	case <-ctx.Done():
-		return ctx.Err()
+		return errors.Join(ctx.Err(), e.own.shutdown())
 	}
 	e.publish(ctx)
-	return nil
+	return e.own.shutdown()
 }
 
 func (e *engine) run() {

@@ -59,6 +59,10 @@ func (e *engine) consume(ctx context.Context, md pmetric.Metrics) {
 }
 
 func (e *engine) metric(b *batch) {
+	if unknownTemporality(b.metric) {
+		e.counts.refuse(noTemporality, pointsOf(b.metric))
+		return
+	}
 	switch m := b.metric; m.Type() {
 	case pmetric.MetricTypeGauge:
 		for _, p := range m.Gauge().DataPoints().All() {
@@ -87,6 +91,32 @@ func (e *engine) metric(b *batch) {
 	case pmetric.MetricTypeSummary:
 		e.counts.refuse(unsupportedShape, m.Summary().DataPoints().Len())
 	default:
+	}
+}
+
+// unknownTemporality reports whether it cannot be told what the points of a metric mean.
+func unknownTemporality(m pmetric.Metric) bool {
+	temporality := pmetric.AggregationTemporalityDelta
+	switch m.Type() {
+	case pmetric.MetricTypeSum:
+		temporality = m.Sum().AggregationTemporality()
+	case pmetric.MetricTypeHistogram:
+		temporality = m.Histogram().AggregationTemporality()
+	case pmetric.MetricTypeExponentialHistogram:
+		temporality = m.ExponentialHistogram().AggregationTemporality()
+	default:
+	}
+	return temporality != pmetric.AggregationTemporalityDelta && temporality != pmetric.AggregationTemporalityCumulative
+}
+
+func pointsOf(m pmetric.Metric) int {
+	switch m.Type() {
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		return m.Histogram().DataPoints().Len()
+	default:
+		return m.ExponentialHistogram().DataPoints().Len()
 	}
 }
 

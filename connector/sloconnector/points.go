@@ -36,16 +36,13 @@ func (e *engine) sum(b *batch, in *input, at int64, sum pmetric.Sum, p pmetric.N
 	if !e.usable(v) {
 		return
 	}
-	start := int64(p.StartTimestamp())
-	switch temporality := sum.AggregationTemporality(); {
-	case temporality == pmetric.AggregationTemporalityDelta:
-		e.increment(b, in, at, p, v, at-start)
-	case temporality == pmetric.AggregationTemporalityUnspecified:
-		e.counts.refuse(noTemporality, 1)
+	switch {
+	case sum.AggregationTemporality() == pmetric.AggregationTemporalityDelta:
+		e.increment(b, in, at, p, v, at-int64(p.StartTimestamp()))
 	case !sum.IsMonotonic():
 		give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason { return add(t, at, v) })
 	default:
-		e.counter(b, in, at, p, v, e.since(in, at, start))
+		e.counter(b, in, at, p, v, e.since(in, at, p.StartTimestamp()))
 	}
 }
 
@@ -127,18 +124,12 @@ func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.Ag
 		e.counts.refuse(countMismatch, 1)
 		return
 	}
-	switch temporality {
-	case pmetric.AggregationTemporalityDelta:
-	case pmetric.AggregationTemporalityCumulative:
-		start := int64(p.StartTimestamp())
-		added, outcome := in.explicit.Add(e.since(in, at, start), bounds, counts)
+	if temporality == pmetric.AggregationTemporalityCumulative {
+		added, outcome := in.explicit.Add(e.since(in, at, p.StartTimestamp()), bounds, counts)
 		if !e.happened(outcome) {
 			return
 		}
 		counts = added
-	default:
-		e.counts.refuse(noTemporality, 1)
-		return
 	}
 	give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason {
 		if t.use.Role != selection.Value {
@@ -164,18 +155,12 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 		e.counts.refuse(countMismatch, 1)
 		return
 	}
-	switch temporality {
-	case pmetric.AggregationTemporalityDelta:
-	case pmetric.AggregationTemporalityCumulative:
-		start := int64(p.StartTimestamp())
-		added, outcome := in.exponential.Add(e.since(in, at, start), h)
+	if temporality == pmetric.AggregationTemporalityCumulative {
+		added, outcome := in.exponential.Add(e.since(in, at, p.StartTimestamp()), h)
 		if !e.happened(outcome) {
 			return
 		}
 		h = added
-	default:
-		e.counts.refuse(noTemporality, 1)
-		return
 	}
 	give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason {
 		if t.use.Role != selection.Value {
@@ -190,12 +175,12 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 }
 
 // since places a cumulative point: its first counts as a whole only if the series began in the pane of the point.
-func (e *engine) since(in *input, at, start int64) delta.Point {
+func (e *engine) since(in *input, at int64, start pcommon.Timestamp) delta.Point {
 	since := int64(math.MinInt64)
 	for i := range in.bindings {
 		since = max(since, e.judge.PaneStart(in.bindings[i].slo, at))
 	}
-	return delta.Point{Start: start, Time: at, Since: since}
+	return delta.Point{Start: int64(start), Time: at, Since: since}
 }
 
 // happened reports whether a cumulative point tells of new events, and counts it where it does not.

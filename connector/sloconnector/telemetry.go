@@ -5,6 +5,7 @@ package sloconnector
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -63,11 +64,13 @@ type telemetry struct {
 	refused    metric.Int64Counter
 	evicted    metric.Int64Counter
 	dropped    metric.Int64Counter
-	series     metric.Int64Gauge
-	inputs     metric.Int64Gauge
 	evaluation metric.Float64Histogram
 	reasons    [reasons]metric.MeasurementOption
 	told       uint64 // evictions counted so far
+
+	// sizes are observed, so that they end with the component.
+	series, inputs atomic.Int64
+	sizes          metric.Registration
 }
 
 func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
@@ -82,18 +85,27 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 		metric.WithDescription("Series forgotten because nothing was heard of them."))
 	t.dropped, errs[3] = meter.Int64Counter("otelcol_slo_events_dropped", metric.WithUnit("{event}"),
 		metric.WithDescription("Violation events that no consumer took in time."))
-	t.series, errs[4] = meter.Int64Gauge("otelcol_slo_series", metric.WithUnit("{series}"),
+	series, err := meter.Int64ObservableGauge("otelcol_slo_series", metric.WithUnit("{series}"),
 		metric.WithDescription("Series that are judged (SLO × group)."))
-	t.inputs, errs[5] = meter.Int64Gauge("otelcol_slo_input_series", metric.WithUnit("{series}"),
+	errs[4] = err
+	inputs, err := meter.Int64ObservableGauge("otelcol_slo_input_series", metric.WithUnit("{series}"),
 		metric.WithDescription("Input series that are remembered."))
+	errs[5] = err
 	t.evaluation, errs[6] = meter.Float64Histogram("otelcol_slo_evaluation_duration", metric.WithUnit("s"),
 		metric.WithDescription("Time spent on one batch."),
 		metric.WithExplicitBucketBoundaries(0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1))
 	for i, name := range reasonNames {
 		t.reasons[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
 	}
-	return t, errors.Join(errs[:]...)
+	t.sizes, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		o.ObserveInt64(series, t.series.Load())
+		o.ObserveInt64(inputs, t.inputs.Load())
+		return nil
+	}, series, inputs)
+	return t, errors.Join(append(errs[:], err)...)
 }
+
+func (t *telemetry) shutdown() error { return t.sizes.Unregister() }
 
 // consumed hands a batch's counts on and clears them.
 func (t *telemetry) consumed(ctx context.Context, c *counts, took time.Duration) {
@@ -111,11 +123,10 @@ func (t *telemetry) consumed(ctx context.Context, c *counts, took time.Duration)
 
 // observe tells the sizes of the maps. The caller holds the engine's mutex.
 func (t *telemetry) observe(e *engine) {
-	ctx := context.Background()
-	t.series.Record(ctx, int64(e.judge.Len()))
-	t.inputs.Record(ctx, int64(len(e.inputs.series)))
+	t.series.Store(int64(e.judge.Len()))
+	t.inputs.Store(int64(len(e.inputs.series)))
 	if evicted := e.judge.Evicted() + e.inputs.evicted; evicted > t.told {
-		t.evicted.Add(ctx, int64(evicted-t.told))
+		t.evicted.Add(context.Background(), int64(evicted-t.told))
 		t.told = evicted
 	}
 }

@@ -19,9 +19,10 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/extension/slocatalogextension/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/catalog"
+	"github.com/otelcol-llm/otelcol-llm/internal/lifecycletest"
 )
 
-func created(t *testing.T, set extension.Settings, paths ...string) extension.Extension {
+func created(t testing.TB, set extension.Settings, paths ...string) extension.Extension {
 	t.Helper()
 	ext, err := NewFactory().Create(t.Context(), set, &Config{Paths: paths})
 	require.NoError(t, err)
@@ -117,12 +118,11 @@ func TestTheSizeOfTheCatalogIsAMetricUntilShutdown(t *testing.T) {
 	require.NoError(t, tel.Shutdown(t.Context()))
 }
 
-func TestShutdownWithoutStartAndTwiceIsFine(t *testing.T) {
-	ext := created(t, extensiontest.NewNopSettings(metadata.Type), "builtin:vllm")
-	require.NoError(t, ext.Shutdown(t.Context()))
-	require.NoError(t, ext.Start(t.Context(), componenttest.NewNopHost()))
-	require.NoError(t, ext.Shutdown(t.Context()))
-	require.NoError(t, ext.Shutdown(t.Context()))
+func TestLifecycle(t *testing.T) {
+	lifecycletest.Test(t, componenttest.NewNopHost(),
+		func(t testing.TB) component.Component {
+			return created(t, extensiontest.NewNopSettings(metadata.Type), "builtin:vllm")
+		}, nil)
 }
 
 func TestTheDefaultConfigurationIsAStruct(t *testing.T) {

@@ -4,16 +4,14 @@ package slocatalogextension
 
 import (
 	"math"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/doctest"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
 
@@ -73,48 +71,26 @@ func TestTheVLLMSampleStandsOnBucketBoundaries(t *testing.T) {
 	}
 }
 
-var fenced = regexp.MustCompile("(?s)```yaml\n(.*?)```")
-
 // Scenario: a reader copies an example of the README. Guarantees: it is valid.
 func TestEveryExampleOfTheReadmeIsValid(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+	assert.Equal(t, 2, doctest.Examples(t, "extensions", NewFactory()))
+	_, err := openslo.Parse(openslo.Source{Name: "README.md", Data: []byte(document(t))})
 	require.NoError(t, err)
-	configurations, documents := 0, 0
-	for _, block := range fenced.FindAllSubmatch(readme, -1) {
-		text := string(block[1])
-		if strings.HasPrefix(text, "apiVersion:") {
-			_, err := openslo.Parse(openslo.Source{Name: "README.md", Data: block[1]})
-			require.NoError(t, err)
-			documents++
-			continue
-		}
-		retrieved, err := confmap.NewRetrievedFromYAML(block[1])
-		require.NoError(t, err)
-		conf, err := retrieved.AsConf()
-		require.NoError(t, err)
-		extensions, err := conf.Sub("extensions")
-		require.NoError(t, err)
-		for id := range extensions.ToStringMap() {
-			_, err := configured(extensions, id)
-			require.NoError(t, err, text)
-		}
-		configurations++
-	}
-	assert.Equal(t, [2]int{2, 1}, [2]int{configurations, documents})
+}
+
+// document is the README's example of an SLO file.
+func document(t *testing.T) string {
+	t.Helper()
+	blocks := doctest.Blocks(t)
+	i := slices.IndexFunc(blocks, func(b string) bool { return strings.HasPrefix(b, "apiVersion:") })
+	require.GreaterOrEqual(t, i, 0)
+	return blocks[i]
 }
 
 // Scenario: a problem in a file, as the README shows it. Guarantees: the README shows what is really said.
 func TestTheReadmesProblemsAreReal(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	var doc string
-	for _, block := range fenced.FindAllSubmatch(readme, -1) {
-		if strings.HasPrefix(string(block[1]), "apiVersion:") {
-			doc = string(block[1])
-		}
-	}
-	doc = strings.NewReplacer("target: 0.95", "target: 95", "{slo: chat-ttft}", "{slo: chat-tttf}").Replace(doc)
-	_, err = openslo.Parse(openslo.Source{Name: "chat.yaml", Data: []byte(doc)})
+	doc := strings.NewReplacer("target: 0.95", "target: 95", "{slo: chat-ttft}", "{slo: chat-tttf}").Replace(document(t))
+	_, err := openslo.Parse(openslo.Source{Name: "chat.yaml", Data: []byte(doc)})
 	require.Error(t, err)
-	assert.Contains(t, string(readme), "\n"+explain(err).Error()+"\n```")
+	assert.Contains(t, doctest.README(t), "\n"+explain(err).Error()+"\n```")
 }

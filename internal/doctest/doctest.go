@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package doctest holds a component's README.md and metadata.yaml against its code, so that neither goes stale. Tests
+// run in the component's folder, where both files lie.
+package doctest
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/xconfmap"
+	"go.yaml.in/yaml/v3"
+)
+
+// README is the component's README.
+func README(t testing.TB) string {
+	t.Helper()
+	data, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	return string(data)
+}
+
+var fenced = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// Blocks are the YAML examples of the README.
+func Blocks(t testing.TB) (blocks []string) {
+	t.Helper()
+	for _, m := range fenced.FindAllStringSubmatch(README(t), -1) {
+		blocks = append(blocks, m[1])
+	}
+	return blocks
+}
+
+// Examples reads every Collector configuration among the README's examples: the component's sections (such as
+// "connectors") must be valid. It returns how many there were.
+func Examples(t testing.TB, section string, factory component.Factory) (configurations int) {
+	t.Helper()
+	for _, block := range Blocks(t) {
+		retrieved, err := confmap.NewRetrievedFromYAML([]byte(block))
+		if err != nil {
+			continue // several documents: not a configuration
+		}
+		conf, err := retrieved.AsConf()
+		if err != nil || !conf.IsSet(section) {
+			continue
+		}
+		configurations++
+		sections, err := conf.Sub(section)
+		require.NoError(t, err)
+		for name := range sections.ToStringMap() {
+			var id component.ID
+			require.NoError(t, id.UnmarshalText([]byte(name)))
+			if id.Type() != factory.Type() {
+				continue
+			}
+			sub, err := sections.Sub(name)
+			require.NoError(t, err)
+			cfg := factory.CreateDefaultConfig()
+			require.NoError(t, sub.Unmarshal(cfg), block)
+			require.NoError(t, xconfmap.Validate(cfg), block)
+		}
+	}
+	return configurations
+}
+
+// Settings proves that the README's table of settings has a row for every key of a default configuration, with its
+// default. Where that cannot be read off the value, others says it.
+func Settings(t testing.TB, defaults any, others map[string]string) {
+	t.Helper()
+	text, cfg := README(t), reflect.ValueOf(defaults).Elem()
+	for i := range cfg.NumField() {
+		key := cfg.Type().Field(i).Tag.Get("mapstructure")
+		if key == "" {
+			continue
+		}
+		value, ok := others[key]
+		if !ok {
+			value = "`" + written(cfg.Field(i).Interface()) + "`"
+		}
+		assert.Contains(t, text, fmt.Sprintf("| `%s` | %s |", key, value))
+	}
+}
+
+// written is a value as people write it: 5m, not 5m0s.
+func written(value any) string {
+	s := fmt.Sprint(value)
+	if _, ok := value.(time.Duration); ok {
+		if strings.HasSuffix(s, "m0s") {
+			s = strings.TrimSuffix(s, "0s")
+		}
+		if strings.HasSuffix(s, "h0m") {
+			s = strings.TrimSuffix(s, "0m")
+		}
+	}
+	return s
+}
+
+// Described is an instrument of the component's own, as metadata.yaml describes it.
+type Described struct {
+	Description string `yaml:"description"`
+	Unit        string `yaml:"unit"`
+}
+
+// Metadata proves that metadata.yaml, which mdatagen could read, says of class, type, stability and scope name what the
+// code says. It returns the instruments that the file describes, by name without otelcol_.
+func Metadata(t testing.TB, class string, factory component.Factory, scope string, stability map[component.StabilityLevel][]string) map[string]Described {
+	t.Helper()
+	data, err := os.ReadFile("metadata.yaml")
+	require.NoError(t, err)
+	var file struct {
+		Type          string `yaml:"type"`
+		GithubProject string `yaml:"github_project"`
+		Status        struct {
+			Class     string              `yaml:"class"`
+			Stability map[string][]string `yaml:"stability"`
+		} `yaml:"status"`
+		Telemetry struct {
+			Metrics map[string]Described `yaml:"metrics"`
+		} `yaml:"telemetry"`
+	}
+	require.NoError(t, yaml.Unmarshal(data, &file))
+	levels := map[string][]string{}
+	for level, signals := range stability {
+		levels[strings.ToLower(level.String())] = signals
+	}
+	folder := strings.ReplaceAll(file.Type, "_", "") + class
+	assert.Equal(t, factory.Type().String(), file.Type)
+	assert.Equal(t, class, file.Status.Class)
+	assert.Equal(t, levels, file.Status.Stability)
+	assert.Equal(t, scope, fmt.Sprintf("github.com/%s/%s/%s", file.GithubProject, class, folder))
+	return file.Telemetry.Metrics
+}
