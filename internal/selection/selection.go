@@ -41,6 +41,8 @@ type Use struct {
 	unit    string  // base unit of the SLO
 	scale   float64 // by the spec
 	cond    *ottl.Condition[*ottldatapoint.TransformContext]
+	// condition is what cond was compiled from.
+	condition string
 }
 
 // Scale is what a value of the metric is multiplied by to give the SLO's base unit. A unit that the data carries is
@@ -100,8 +102,8 @@ func ForMetrics(catalog *openslo.Catalog, set component.TelemetrySettings) (*Met
 				SLO: i, Role: part.role, metric: part.selector.Metric, unit: slo.Unit, scale: part.selector.Scale,
 				Counter: slo.Indicator.Ratio != nil && slo.Indicator.Ratio.Counter,
 			}
-			if part.selector.Condition != "" {
-				if use.cond, err = parser.ParseCondition(part.selector.Condition); err != nil {
+			if use.condition = part.selector.Condition; use.condition != "" {
+				if use.cond, err = parser.ParseCondition(use.condition); err != nil {
 					errs = append(errs, fmt.Errorf("%s:%d: slo %q: condition: %w", slo.Position.File, slo.Position.Line, slo.Name, err))
 				}
 			}
