@@ -131,7 +131,8 @@ func Match[P interface{ Attributes() pcommon.Map }](
 	if len(m.equals) == 0 && len(m.ottl) == 0 {
 		return m.always, nil
 	}
-	slos := append(into[:0], m.always...)
+	slos := into[:0]
+	slos = append(slos, m.always...)
 	at := place{point.Attributes(), sm, rm}
 	for i := range m.equals {
 		e := &m.equals[i]
