@@ -42,6 +42,9 @@ func (e *engine) process(ctx context.Context, md pmetric.Metrics) (pmetric.Metri
 	}
 	b := batch{engine: e, ctx: ctx, now: e.now().Unix(), using: using, md: md}
 	b.counts.evicted = int64(e.memory.sweep(b.now))
+	if e.cfg.OnUnknown == Drop {
+		b.learnAll() // while the batch is whole: it cannot be walked where points are being removed
+	}
 	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
 		b.rm = rm
 		scopes := rm.ScopeMetrics().Len()

@@ -37,7 +37,6 @@ const (
 	badTarget
 	noRoom
 	reasons
-	none = reasons
 )
 
 // reasonNames are the values of the attribute reason, explained in README.md.

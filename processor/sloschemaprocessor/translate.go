@@ -13,32 +13,31 @@ import (
 
 // translate labels a point of a dialect, and reports whether it is to be dropped.
 func (b *batch) translate(a pcommon.Map, f found, s series) bool {
-	k, is := keyOf(a, s.dialect)
-	if !is && s.maybe {
+	k, ours, whole := keyOf(a, s.dialect)
+	switch {
+	case !ours && s.maybe:
 		return false // of somebody else
+	case !whole:
+		return b.unknown(a, hasAll&^f.have, noID)
 	}
 	b.learnAll() // the series that tell the targets may come later in the batch
-	l := labelSet{4: unitRatio}
-	l[1] = b.service(a, k)
-	why := none
-	if is {
-		slo, full := b.memory.get(k, b.now)
-		l[0], l[2] = slo.id, slo.class
-		target := slo.target.Load()
-		switch {
-		case target != nil:
-			l[3] = *target
-		case full:
-			why = noRoom
-		case slo.bad.Load():
-			why = badTarget
-		}
+	slo, full := b.memory.get(k, b.now)
+	l := labelSet{slo.id, b.service(a, k), slo.class, "", unitRatio}
+	why := noTarget
+	target := slo.target.Load()
+	switch {
+	case target != nil:
+		l[3] = *target
+	case full:
+		why = noRoom
+	case slo.bad.Load():
+		why = badTarget
 	}
 	l.put(a, f.have)
 	b.addTenant(a, f)
 	if missing := l.missing(); missing != 0 {
-		if why == none {
-			why = reasonOf(missing)
+		if first := reasonOf(missing); first != noTarget {
+			why = first
 		}
 		return b.unknown(a, missing, why)
 	}
@@ -51,8 +50,9 @@ func (b *batch) translate(a pcommon.Map, f found, s series) bool {
 	return false
 }
 
-// keyOf reads which SLO a point is of. Without its id it is of none.
-func keyOf(a pcommon.Map, d dialect) (k key, ok bool) {
+// keyOf reads which SLO a point is of. ours says that the point has the label by which the dialect is known, whole that
+// nothing is missing which tells the SLO from others.
+func keyOf(a pcommon.Map, d dialect) (k key, ours, whole bool) {
 	k.dialect = d
 	switch d {
 	case sloth:
@@ -61,9 +61,11 @@ func keyOf(a pcommon.Map, d dialect) (k key, ok bool) {
 		k.labels[0] = text(a, "slo")
 	default:
 		k.labels = [3]string{text(a, "service_name"), text(a, "feature_name"), text(a, "slo_name")}
-		return k, k.labels[2] != ""
+		ours = k.labels[2] != ""
+		return k, ours, ours && k.labels[0] != ""
 	}
-	return k, k.labels[0] != ""
+	ours = k.labels[0] != ""
+	return k, ours, ours
 }
 
 // service is the name of the service that promises.
@@ -122,8 +124,8 @@ func (b *batch) learn(d dialect, m pmetric.Metric) {
 		if p.Flags().NoRecordedValue() {
 			continue
 		}
-		k, ok := keyOf(p.Attributes(), d)
-		if !ok {
+		k, _, whole := keyOf(p.Attributes(), d)
+		if !whole {
 			continue
 		}
 		if slo, full := b.memory.get(k, b.now); !full {
