@@ -65,12 +65,12 @@ func fivePuts(md pmetric.Metrics) {
 // each batch is new to what is measured, as it is when it comes from a receiver.
 func measure(b *testing.B, n int, do func(pmetric.Metrics)) {
 	b.Helper()
-	pristine, md := points(n), pmetric.NewMetrics()
+	pristine := points(n)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
 		b.StopTimer()
-		md = pmetric.NewMetrics()
+		md := pmetric.NewMetrics()
 		pristine.CopyTo(md)
 		b.StartTimer()
 		do(md)

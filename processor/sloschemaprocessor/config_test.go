@@ -67,7 +67,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		`max_dialect_slos: 0 must be at least 1`,
 		`dialect_ttl: 0s must be positive`)
 	f("slo_schema/null", "on_unknown: is null", "class_rules[0]::class: is null")
-	f("slo_schema/typo", "on_unkown")
+	f("slo_schema/typo", "on_unknwn")
 	f("slo_schema/type", "'dialect_ttl' time: invalid duration")
 	f("slo_schema/list", "'dialects' source data must be an array or slice, got map")
 	f("slo_schema/catalog", "catalog")
