@@ -20,6 +20,9 @@ LLMSIM     := bin/llmsim
 
 OCB           := .tools/ocb-$(OCB_VERSION)
 GOLANGCI_LINT := .tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
+PROMETHEUS    := .tools/prometheus-$(PROMETHEUS_VERSION)
+PROMTOOL      := .tools/promtool-$(PROMETHEUS_VERSION)
+SLOTH         := .tools/sloth-$(SLOTH_VERSION)
 
 # To be set by the caller: make test TESTFLAGS=-count=1, make demo DEMOFLAGS='-for 1m', make bench BENCH=Window,
 # make nightly FUZZTIME=10m.
@@ -47,6 +50,10 @@ demo: build ## Watch a promise break and be kept again, on production traffic; C
 .PHONY: test
 test: build ## Unit tests, and end to end against bin/otelcol-llm
 	go test $(TESTFLAGS) ./...
+
+.PHONY: test-backends
+test-backends: build $(PROMETHEUS) $(PROMTOOL) $(SLOTH) ## End to end with real Prometheus and Sloth (builds them once, four CPU minutes)
+	go test $(TESTFLAGS) -tags backends ./tests/backends
 
 .PHONY: test-engine
 test-engine: build ## Compare llmsim with a real serving engine (installs several GB; not part of test)
@@ -91,3 +98,10 @@ $(OCB):
 
 $(GOLANGCI_LINT):
 	@tools/install.sh github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) $@
+
+# Without the tag, Prometheus compiles the SDK of every cloud.
+$(PROMETHEUS) $(PROMTOOL):
+	@GOFLAGS="$(GOFLAGS) -tags=remove_all_sd" tools/install.sh github.com/prometheus/prometheus/cmd/$(firstword $(subst -, ,$(notdir $@)))@$(PROMETHEUS_VERSION) $@
+
+$(SLOTH):
+	@tools/install.sh github.com/slok/sloth/cmd/sloth@$(SLOTH_VERSION) $@
