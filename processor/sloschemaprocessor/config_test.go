@@ -10,30 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/confmap/xconfmap"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/configtest"
 )
 
-// configured is the configuration that a section of a file gives.
-func configured(t *testing.T, file, section string) (*Config, error) {
-	t.Helper()
-	conf, err := confmaptest.LoadConf(file)
-	require.NoError(t, err)
-	sub, err := conf.Sub(section)
-	require.NoError(t, err)
-	cfg := createDefaultConfig().(*Config)
-	if err := sub.Unmarshal(cfg); err != nil {
-		return nil, err
-	}
-	return cfg, xconfmap.Validate(cfg)
-}
+func defaults() *Config { return createDefaultConfig().(*Config) }
 
 func TestConfigurationsAreReadAsWritten(t *testing.T) {
-	cfg, err := configured(t, "testdata/config.yaml", "slo_schema")
+	cfg, err := configtest.Read(t, "testdata/config.yaml", "slo_schema", defaults())
 	require.NoError(t, err)
 	assert.Equal(t, createDefaultConfig(), cfg)
 
-	cfg, err = configured(t, "testdata/config.yaml", "slo_schema/all")
+	cfg, err = configtest.Read(t, "testdata/config.yaml", "slo_schema/all", defaults())
 	require.NoError(t, err)
 	assert.Equal(t, &Config{
 		Catalog: component.MustNewIDWithName("slo_catalog", "other"), OnMultiple: IDsOnly, OnUnknown: Drop,
@@ -41,7 +30,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 		ServiceFrom: []string{"team"}, MaxDialectSLOs: 7, DialectTTL: 5 * time.Minute,
 	}, cfg)
 
-	cfg, err = configured(t, "testdata/config.yaml", "slo_schema/none")
+	cfg, err = configtest.Read(t, "testdata/config.yaml", "slo_schema/none", defaults())
 	require.NoError(t, err)
 	assert.Empty(t, cfg.Dialects)
 }
@@ -49,11 +38,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 	f := func(section string, want ...string) {
 		t.Helper()
-		_, err := configured(t, "testdata/config.bad.yaml", section)
-		require.Error(t, err)
-		for _, w := range want {
-			assert.ErrorContains(t, err, w)
-		}
+		configtest.Refused(t, "testdata/config.bad.yaml", section, defaults(), want...)
 	}
 	f("slo_schema/values",
 		`on_multiple: "last" is not known: write first or ids_only`,

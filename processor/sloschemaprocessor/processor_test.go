@@ -215,7 +215,7 @@ func TestBatchesMayComeAtOnce(t *testing.T) {
 			for i := range 200 {
 				md := points(20)
 				gauges(md, "slo:objective:ratio", 0.95, slothLabels(fmt.Sprint(i%(60+n))))
-				gauges(md, fmt.Sprint("metric_", i), 1, map[string]any{"model_name": "model-1"})
+				gauges(md, fmt.Sprint("metric_", i+1), 1, map[string]any{"model_name": "model-1"})
 				before := md.DataPointCount()
 				got, err := r.process(t.Context(), md)
 				if err != nil || got.DataPointCount() != before {
