@@ -37,6 +37,9 @@ type engine struct {
 	own     *telemetry
 	now     func() time.Time
 
+	source catalog.Source
+	slos   *openslo.Catalog // that of judge and uses, or a later one that could not be compiled
+
 	// mu guards what follows. It is never held while something is sent.
 	mu        sync.Mutex
 	judge     *judge.Judge
@@ -87,7 +90,7 @@ func (e *engine) prepare(host component.Host) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.uses = uses
+	e.source, e.slos, e.uses = source, slos, uses
 	e.judge = judge.New(slos, judge.Options{
 		Window: e.cfg.Window, GroupBy: e.cfg.GroupBy, MaxSeries: e.cfg.MaxSeries, TTL: e.cfg.SeriesTTL,
 	})
@@ -95,18 +98,43 @@ func (e *engine) prepare(host component.Host) error {
 		Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxSources: e.cfg.MaxSources,
 	})
 	e.inputs = newInputs(e.cfg.MaxInputSeries, e.cfg.SeriesTTL)
-	for i := range slos.SLOs {
-		slo := &slos.SLOs[i]
+	e.announce()
+	return nil
+}
+
+// follow takes over what the catalog holds since it was last asked. A catalog that cannot be compiled changes nothing.
+func (e *engine) follow() {
+	slos := e.source.Catalog()
+	if slos == e.slos {
+		return
+	}
+	uses, err := selection.ForMetrics(slos, e.set)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.slos = slos
+	if err != nil {
+		e.set.Logger.Error("the new SLO catalog is not used; judging goes on by the one before", zap.Error(err))
+		return
+	}
+	e.uses = uses
+	e.judge.Update(slos)
+	e.inputs.generation++ // each input series finds its SLOs anew with its next point, and keeps its last one
+	e.announce()
+}
+
+// announce makes what is promised visible from the start, and says what is not measured.
+func (e *engine) announce() {
+	for i := range e.slos.SLOs {
+		slo := &e.slos.SLOs[i]
 		switch {
 		case !slo.Evaluated():
 			e.set.Logger.Info("an SLO is not measured here: its metricSource is not of type opentelemetry", zap.String("slo_id", slo.ID))
 		case !onlyMetrics(slo):
 			e.set.Logger.Warn("an SLO is not measured: only indicators of the signal metrics are judged", zap.String("slo_id", slo.ID))
 		case len(e.judge.GroupBy(i)) == 0:
-			e.judge.Series(i, nil) // known from the start: a promise without data is shown as such
+			e.judge.Series(i, nil) // a promise without data is shown as such
 		}
 	}
-	return nil
 }
 
 func onlyMetrics(slo *openslo.SLO) bool {
@@ -143,6 +171,7 @@ func (e *engine) run() {
 		case <-e.stop:
 			return
 		case <-ticker.C:
+			e.follow()
 			e.advance(e.now())
 			e.publish(ctx)
 		}

@@ -151,6 +151,8 @@ func (e *engine) find(b *batch, point pcommon.Map, ts pcommon.Timestamp, flags p
 		in = &input{}
 		e.inputs.series[id] = in
 		e.bind(b, in, point)
+	} else if in.generation != e.inputs.generation {
+		e.bind(b, in, point)
 	}
 	in.heard = b.now
 	return in, at
@@ -158,6 +160,7 @@ func (e *engine) find(b *batch, point pcommon.Map, ts pcommon.Timestamp, flags p
 
 // bind says which judged series an input series counts for.
 func (e *engine) bind(b *batch, in *input, point pcommon.Map) {
+	in.generation = e.inputs.generation
 	in.bindings = make([]binding, len(b.uses))
 	for i, use := range b.uses {
 		keys := e.judge.GroupBy(use.SLO)

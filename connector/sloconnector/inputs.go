@@ -19,6 +19,7 @@ type input struct {
 	exponential delta.Exponential
 	bounds      []float64 // of the last point, as they came
 	scaled      []scaledBounds
+	generation  uint64
 	heard       int64 // wall clock
 }
 
@@ -72,11 +73,13 @@ func scaleBounds(bounds []float64, scale float64) scaledBounds {
 
 // inputs holds the input series by their identity. Idle ones expire.
 type inputs struct {
-	max     int
-	ttl     int64
-	series  map[uint64]*input
-	checked int64
-	evicted uint64
+	max int
+	ttl int64
+	// generation counts the catalogs: an input series of an earlier one has to find its SLOs anew.
+	generation uint64
+	series     map[uint64]*input
+	checked    int64
+	evicted    uint64
 }
 
 func newInputs(limit int, ttl time.Duration) *inputs {

@@ -90,5 +90,12 @@ func (p *Panes[A]) Youngest() (start int64, ok bool) {
 	return p.open[len(p.open)-1].Start, true
 }
 
+// Each calls f for every open pane's accumulator, oldest first.
+func (p *Panes[A]) Each(f func(*A)) {
+	for i := range p.open {
+		f(p.open[i].Acc)
+	}
+}
+
 // Len is the number of open panes.
 func (p *Panes[A]) Len() int { return len(p.open) }

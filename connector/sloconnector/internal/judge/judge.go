@@ -150,15 +150,20 @@ func (j *Judge) Series(i int, values []string) *Series {
 	}
 	values = slices.Clone(values)
 	s := j.open(p, key, values, overflow)
-	// A policy knows its group as a whole: the SLOs of `when` that have no input yet are without data, not absent.
-	for _, pol := range p.watched {
+	j.complete(s)
+	return s
+}
+
+// complete opens the series of the SLOs that share a policy with s: a policy knows its group as a whole, and an SLO
+// of `when` that has no input yet is without data, not absent.
+func (j *Judge) complete(s *Series) {
+	for _, pol := range s.promise.watched {
 		for _, other := range pol.promises {
-			if other.series[key] == nil {
-				j.open(other, key, values, overflow)
+			if other.series[s.key] == nil {
+				j.open(other, s.key, s.values, s.overflow)
 			}
 		}
 	}
-	return s
 }
 
 func (j *Judge) open(p *promise, key string, values []string, overflow bool) *Series {

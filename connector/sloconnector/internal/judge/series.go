@@ -201,13 +201,15 @@ func (s *Series) worse(a, b Exemplar) bool {
 	return a.Value < b.Value
 }
 
-// count turns "at or below the objective's value" into "good".
-func (s *Series) count(p *sums, atMost sketch.Split, n uint64) {
-	good := atMost
-	if !s.promise.slo.Objective.Op.AtMost() {
-		good = sketch.Split{Certain: n - atMost.Possible, Rounded: n - atMost.Rounded, Possible: n - atMost.Certain}
+// count adds n events of which some are at or below the objective's value.
+func (s *Series) count(p *sums, atMost sketch.Split, n uint64) { s.tally(p, s.asGood(atMost, n), n) }
+
+// asGood turns "at or below the objective's value" into "good".
+func (s *Series) asGood(atMost sketch.Split, n uint64) sketch.Split {
+	if s.promise.slo.Objective.Op.AtMost() {
+		return atMost
 	}
-	s.tally(p, good, n)
+	return sketch.Split{Certain: n - atMost.Possible, Rounded: n - atMost.Rounded, Possible: n - atMost.Certain}
 }
 
 func (s *Series) tally(p *sums, good sketch.Split, n uint64) {
