@@ -25,6 +25,9 @@ import (
 // caused them.
 const tick = 250 * time.Millisecond
 
+// unseenAfter is how long an SLO may be without input before that is said.
+const unseenAfter = 2 * time.Minute
+
 // maxAhead is how far event time may be ahead of the wall clock (design: rules for everything stateful).
 const maxAhead = time.Minute
 
@@ -49,14 +52,14 @@ type engine struct {
 	input     scratch
 	counts    counts
 	refreshed time.Time
+	turns     uint64
+	retell    bool            // a consumer refused results
 	warned    map[string]bool // slo_ids whose source lacks a boundary at the objective
+	lookAt    time.Time       // when to say which SLOs have had no input; zero when that is said
 
-	// pending are events not yet taken by the logs consumer. It belongs to whoever publishes, one goroutine at a
-	// time: run, then Shutdown.
-	pending []judge.Event
-
-	stop chan struct{}
-	done chan struct{}
+	outbox outbox
+	stop   context.CancelFunc // nil before Start
+	done   sync.WaitGroup
 }
 
 func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
@@ -72,9 +75,27 @@ func (e *engine) Start(_ context.Context, host component.Host) error {
 	if err := e.prepare(host); err != nil {
 		return err
 	}
-	e.stop, e.done = make(chan struct{}), make(chan struct{})
-	go e.run()
+	ctx, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	// Each has a goroutine of its own: a consumer that blocks must hold neither the verdicts nor the other consumer up.
+	for _, work := range []func(context.Context){e.advance, e.publishMetrics, e.publishEvents} {
+		e.done.Go(func() { repeat(ctx, work) })
+	}
 	return nil
+}
+
+// repeat calls work every tick until the context ends.
+func repeat(ctx context.Context, work func(context.Context)) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			work(ctx)
+		}
+	}
 }
 
 // prepare makes the engine ready to hear.
@@ -95,7 +116,7 @@ func (e *engine) prepare(host component.Host) error {
 		Window: e.cfg.Window, GroupBy: e.cfg.GroupBy, MaxSeries: e.cfg.MaxSeries, TTL: e.cfg.SeriesTTL,
 	})
 	e.watermark = window.NewWatermark(window.WatermarkOptions{
-		Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxSources: e.cfg.MaxSources,
+		Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
 	})
 	e.inputs = newInputs(e.cfg.MaxInputSeries, e.cfg.SeriesTTL)
 	e.announce()
@@ -124,6 +145,7 @@ func (e *engine) follow() {
 
 // announce makes what is promised visible from the start, and says what is not measured.
 func (e *engine) announce() {
+	e.lookAt = e.now().Add(unseenAfter)
 	for i := range e.slos.SLOs {
 		slo := &e.slos.SLOs[i]
 		switch {
@@ -146,43 +168,37 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	if e.stop == nil {
 		return e.own.shutdown() // never started
 	}
-	close(e.stop)
+	e.stop() // interrupts a consumer that blocks
+	ended := make(chan struct{})
+	go func() {
+		e.done.Wait()
+		close(ended)
+	}()
 	select {
-	case <-e.done:
+	case <-ended:
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), e.own.shutdown())
 	}
-	e.publish(ctx)
+	e.outbox.next = time.Time{}
+	e.publishMetrics(ctx)
+	e.publishEvents(ctx)
 	return e.own.shutdown()
 }
 
-func (e *engine) run() {
-	defer close(e.done)
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-e.stop
-		cancel() // a consumer that blocks must not hold the shutdown up
-	}()
-	for {
-		select {
-		case <-e.stop:
-			return
-		case <-ticker.C:
-			e.follow()
-			e.advance(e.now())
-			e.publish(ctx)
-		}
-	}
-}
-
-// advance closes what the wall clock allows to close although nothing comes in.
-func (e *engine) advance(now time.Time) {
+// advance closes what the wall clock allows to close although nothing comes in, by the catalog as it is now.
+func (e *engine) advance(context.Context) {
+	e.follow()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	now := e.now()
 	e.judge.Advance(e.watermark.Advance(now.UnixNano(), e.judge.LastEnd()))
 	e.inputs.expire(now.UnixNano())
-	e.own.observe(e)
+	e.own.sizes(e)
+	if !e.lookAt.IsZero() && now.After(e.lookAt) {
+		e.lookAt = time.Time{}
+		if unseen := e.judge.Unseen(); len(unseen) > 0 {
+			e.set.Logger.Warn("no data point has matched these SLOs yet: check the metric's name and the condition, and that it comes in here",
+				zap.Strings("slo_ids", unseen))
+		}
+	}
 }

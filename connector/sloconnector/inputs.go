@@ -19,13 +19,14 @@ type input struct {
 	exponential delta.Exponential
 	bounds      []float64 // of the last point, as they came
 	scaled      []scaledBounds
+	counts      bool // one of the bindings takes what was added to a counter, whatever the metric's type says
 	generation  uint64
 	heard       int64 // wall clock
 }
 
 // scratch is reused from point to point.
 type scratch struct {
-	targets     []*binding
+	holds       []bool // by use: whether its condition holds for the point
 	counts      []uint64
 	exponential sketch.Exponential
 }

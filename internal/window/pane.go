@@ -71,8 +71,15 @@ func (p *Panes[A]) Take(start int64) *A {
 	return acc
 }
 
+// maxFree bounds the accumulators kept for reuse: a replay opens thousands of panes at once, live input a few.
+const maxFree = 4
+
 // Release hands an emptied accumulator back for reuse.
-func (p *Panes[A]) Release(acc *A) { p.free = append(p.free, acc) }
+func (p *Panes[A]) Release(acc *A) {
+	if len(p.free) < maxFree {
+		p.free = append(p.free, acc)
+	}
+}
 
 // Oldest is the start of the oldest open pane.
 func (p *Panes[A]) Oldest() (start int64, ok bool) {

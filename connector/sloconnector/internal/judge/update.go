@@ -13,12 +13,6 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
-// The reasons for which a change of the catalog closes a violation.
-const (
-	reasonDeleted = "deleted"
-	reasonEdited  = "the indicator was edited, so its measurement begins anew"
-)
-
 // Update changes to another catalog without losing what is known:
 //
 //   - An SLO is the same while its id is. With the same indicator and groups it keeps its history: an edited objective
@@ -30,7 +24,8 @@ const (
 //   - Windows whose pane (the span all windows over the SLO are made of) changes in length begin anew.
 func (j *Judge) Update(catalog *openslo.Catalog) {
 	next := New(catalog, j.opts)
-	next.begun, next.lastData, next.evicted, next.events = j.begun, j.lastData, j.evicted, j.events
+	next.begun, next.lastData, next.evicted, next.ledger = j.begun, j.lastData, j.evicted, j.ledger
+	next.ledger.tallies = nil // those of before; the new ones tell the same and more
 	next.align(j)
 
 	before := map[string]*promise{}
@@ -88,12 +83,13 @@ func (p *promise) measuresLike(o *promise) bool {
 
 // adopt takes over the series of an earlier version.
 func (p *promise) adopt(old *promise) {
-	p.series = old.series
+	p.series, p.seen = old.series, old.seen
 	samePanes := p.class.pane == old.class.pane
 	moved := p.slo.Objective.Value != old.slo.Objective.Value || p.slo.Objective.Op != old.slo.Objective.Op
 	for _, s := range p.series {
 		s.promise = p
-		s.Dirty = true
+		s.Identity = &Identity{slo: &p.slo, keys: p.groupBy, values: s.values, overflow: s.overflow}
+		s.changed()
 		if !samePanes {
 			s.panes = window.Panes[sums]{}
 		}
@@ -144,7 +140,8 @@ func (j *Judge) adoptPolicies(before *Judge, kept map[*promise]bool) {
 			was := old.tallies[key]
 			if i >= 0 {
 				if now := j.policies[i].tallies[key]; now != nil {
-					now.count, now.newest, now.streak, now.first, now.open = was.count, was.newest, was.streak, was.first, was.open
+					now.count, now.start, now.newest, now.streak, now.first, now.open = was.count, was.start, was.newest, was.streak, was.first, was.open
+					now.changed(j.ledger)
 					continue
 				}
 			}
@@ -153,7 +150,7 @@ func (j *Judge) adoptPolicies(before *Judge, kept map[*promise]bool) {
 				if i >= 0 && !slices.ContainsFunc(old.promises, func(p *promise) bool { return kept[p] }) && j.knows(old) {
 					reason = reasonEdited
 				}
-				j.events = append(j.events, was.close(was.lead(), before.closedUntil(), reason))
+				was.close(before.closedUntil(), reason, j.ledger)
 			}
 		}
 	}

@@ -26,28 +26,31 @@ func broken(t *testing.T) (*Judge, openslo.SLO, openslo.ViolationPolicy) {
 	for w := range 3 {
 		feed(j, s, w, 0, 10)
 	}
-	require.Len(t, j.TakeEvents(), 1)
+	require.Len(t, take(j), 1)
 	return j, slo, pol
 }
 
 func countOf(j *Judge) (n uint64) {
-	j.EachTally(func(t *Tally) { n += t.Count() })
+	j.Changes(All, func(*Series) {}, func(t *Tally) {
+		c, _, _ := t.Count()
+		n += c
+	})
 	return n
 }
 
 func TestAnEditedObjectiveKeepsItsHistory(t *testing.T) {
 	j, slo, pol := broken(t)
 	s := j.Series(0, nil)
-	s.AddExplicit(t0+15*minute, bounds, []uint64{0, 0, 0, 0, 10, 0, 0}) // in (0.8, 1]
+	addCounts(s, t0+15*minute, []uint64{0, 0, 0, 0, 10, 0, 0}) // in (0.8, 1]
 	slo.Objective.Value = 1
 	j.Update(catalogOf(slo, pol))
 	assert.Same(t, s, j.Series(0, nil))
-	good, bad := s.Events()
+	good, bad, _ := s.Events()
 	assert.Equal(t, []uint64{0, 40}, []uint64{good, bad}, "what was told stays told")
 	assert.Equal(t, uint64(1), countOf(j))
 	j.Advance(t0 + 20*minute)
 	assert.Equal(t, OK, s.Result().State, "the open window is judged by the new number")
-	events := j.TakeEvents()
+	events := take(j)
 	require.Len(t, events, 1)
 	assert.False(t, events[0].Opened)
 }
@@ -68,12 +71,12 @@ func TestAnEditedIndicatorBeginsAnew(t *testing.T) {
 			edit(&slo, &pol)
 			j.Update(catalogOf(slo, pol))
 			assert.True(t, old.Gone())
-			events := j.TakeEvents()
+			events := take(j)
 			require.Len(t, events, 1)
 			assert.False(t, events[0].Opened)
 			assert.Equal(t, reasonEdited, events[0].Reason)
 			s := j.Series(0, make([]string, len(slo.GroupBy)))
-			good, bad := s.Events()
+			good, bad, _ := s.Events()
 			assert.Zero(t, good+bad)
 			feed(j, s, 4, 10, 0)
 			assert.Equal(t, OK, s.Result().State)
@@ -86,7 +89,7 @@ func TestADeletedSLOClosesItsViolations(t *testing.T) {
 	old := j.Series(0, nil)
 	other := ratio("other", 0.9)
 	j.Update(catalogOf(other))
-	events := j.TakeEvents()
+	events := take(j)
 	require.Len(t, events, 1)
 	assert.Equal(t, reasonDeleted, events[0].Reason)
 	assert.Equal(t, t0+15*minute, events[0].Time)
@@ -98,7 +101,7 @@ func TestADeletedPolicyClosesItsViolations(t *testing.T) {
 	j, slo, _ := broken(t)
 	s := j.Series(0, nil)
 	j.Update(catalogOf(slo))
-	events := j.TakeEvents()
+	events := take(j)
 	require.Len(t, events, 1)
 	assert.Equal(t, reasonDeleted, events[0].Reason)
 	assert.Same(t, s, j.Series(0, nil))
@@ -110,9 +113,9 @@ func TestAnEditedPolicyKeepsItsOpenViolation(t *testing.T) {
 	j.Update(catalogOf(slo, pol))
 	s := j.Series(0, nil)
 	feed(j, s, 3, 0, 10)
-	assert.Empty(t, j.TakeEvents())
+	assert.Empty(t, take(j))
 	feed(j, s, 4, 10, 0)
-	events := j.TakeEvents()
+	events := take(j)
 	require.Len(t, events, 1)
 	assert.False(t, events[0].Opened)
 	assert.Equal(t, uint64(1), countOf(j))
@@ -145,7 +148,7 @@ func TestAnUntouchedSLONoticesNothing(t *testing.T) {
 			if c == 'b' {
 				counts = []uint64{0, 0, 0, 0, 0, 10, 0}
 			}
-			s.AddExplicit(at, bounds, counts)
+			addCounts(s, at, counts)
 			if update {
 				other.Objective.Target = 0.5 + float64(w)/100
 				switch w % 3 {
@@ -161,16 +164,16 @@ func TestAnUntouchedSLONoticesNothing(t *testing.T) {
 					s = j.Series(0, nil)
 				}
 			}
-			s.AddExplicit(at, bounds, counts)
+			addCounts(s, at, counts)
 			j.Advance(t0 + int64(w+1)*5*minute)
-			for _, e := range j.TakeEvents() {
+			for _, e := range take(j) {
 				times = append(times, int((e.Time-t0)/(5*minute)))
 			}
 			if update && w%3 == 1 { // leave the order as the next turn expects it
 				j.Update(&openslo.Catalog{SLOs: []openslo.SLO{slo, other}, Policies: []openslo.ViolationPolicy{pol}})
 			}
 		}
-		good, bad := j.Series(0, nil).Events()
+		good, bad, _ := j.Series(0, nil).Events()
 		return append(times, int(good), int(bad))
 	}
 	assert.Equal(t, run(false), run(true))
