@@ -41,6 +41,17 @@ func (*host) Start(context.Context, component.Host) error { return nil }
 func (*host) Shutdown(context.Context) error              { return nil }
 func (h *host) Catalog() *openslo.Catalog                 { return h.catalog }
 
+// swapping is a host whose catalog changes.
+type swapping struct {
+	*host
+	pick func() *host
+}
+
+func (s *swapping) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{component.MustNewID("slo_catalog"): s}
+}
+func (s *swapping) Catalog() *openslo.Catalog { return s.pick().catalog }
+
 // newHost parses SLO documents.
 func newHost(t testing.TB, docs string) *host {
 	t.Helper()
