@@ -207,7 +207,7 @@ func (e *engine) bind(b *batch, in *input, point pcommon.Map) {
 				values[k] = strings.Clone(v.AsString()) // a part of the batch's memory would keep all of it
 			}
 		}
-		in.bindings[i] = binding{use: use, scale: use.Scale(b.metric.Unit()), slo: use.SLO, values: values}
+		in.bindings[i] = binding{use: use, scale: use.Scale(b.metric.Name(), b.metric.Unit()), slo: use.SLO, values: values}
 		in.counts = in.counts || use.Counter
 	}
 }
