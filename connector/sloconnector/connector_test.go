@@ -95,6 +95,15 @@ func story(t *testing.T, batches []pmetric.Metrics) *rig {
 	return r
 }
 
+// Guarantees: the last window of a replay closes when its input ends, not at the pace of the wall clock.
+func TestTheLastWindowOfAReplayCloses(t *testing.T) {
+	r := newRig(t, ttftDocs, func(c *Config) { c.IdleTimeout = time.Second })
+	r.send(hour()[0])
+	r.wait(time.Second)
+	ok, _ := r.last("slo.state", map[string]string{"state": "ok"})
+	assert.InDelta(t, 1, ok, 0)
+}
+
 func TestThreeMissedWindowsInARowOpenOneViolation(t *testing.T) {
 	f := func(slow []int, want ...event) {
 		t.Helper()

@@ -102,13 +102,13 @@ func TestMoreDirtIsRefusedWithAReason(t *testing.T) {
 		addNumber(points, time.Time{}, t0, v)
 		return md
 	}
-	raw := strings.Replace(strings.Split(fmt.Sprintf(ratioDocs, ""), "ratioMetric:")[0]+`ratioMetric:
+	raw := strings.Split(ratioDocs, "ratioMetric:")[0] + `ratioMetric:
         rawType: success
         raw: {metricSource: {type: opentelemetry, spec: {metric: quality}}}
   timeWindow: [{duration: 28d, isRolling: true}]
   budgetingMethod: Occurrences
   objectives: [{target: 0.9}]
-`, "", "", 1)
+`
 	f := func(docs string, md pmetric.Metrics, want string) {
 		t.Helper()
 		r := newRig(t, docs, nil)

@@ -231,7 +231,6 @@ func TestValid(t *testing.T) {
 	assert.False(t, Valid([]float64{1, 1}, []uint64{0, 0, 0}))
 	assert.False(t, Valid([]float64{math.NaN()}, []uint64{0, 0}))
 	assert.False(t, Valid([]float64{1, math.Inf(1)}, []uint64{0, 0, 0}))
-
 }
 
 func TestNormalize(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
+	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
 const (
@@ -397,6 +398,20 @@ func TestTheOrderOfARatiosPartsHasNoSay(t *testing.T) {
 			assert.Equal(t, []uint64{990, 10}, []uint64{lastGood, lastBad}, "total first %v, bad %v", totalFirst, bad)
 		}
 	}
+}
+
+func TestTheYoungestWindowWithDataIsKnown(t *testing.T) {
+	slo := ttft()
+	hour := policyOf(leaf(slo), 1, openslo.NoDataHold)
+	hour.Window = time.Hour
+	j := newJudge([]openslo.SLO{slo}, hour, policyOf(leaf(slo), 1, openslo.NoDataHold))
+	assert.Equal(t, window.Unset, j.LastEnd())
+	full := t0 / (60 * minute) * 60 * minute
+	j.Series(0, nil).AddValue(full+9*minute, 0.1)
+	j.Series(0, nil).AddValue(full+2*minute, 0.1)
+	assert.Equal(t, full+60*minute, j.LastEnd(), "the longest window over the data")
+	j.Advance(full + 30*minute)
+	assert.Equal(t, full+60*minute, j.LastEnd(), "closed panes are still in it")
 }
 
 func TestASurplusOfGoodDoesNotMakeUpForLaterFailures(t *testing.T) {

@@ -150,9 +150,8 @@ func (s *Series) pane(t int64) *sums {
 		s.promise.seen = true
 	}
 	s.newest = max(s.newest, t)
-	if start >= s.ledger.lastEnd-int64(s.promise.longest()) {
-		s.ledger.lastEnd = max(s.ledger.lastEnd, window.Start(start, s.promise.longest())+int64(s.promise.longest()))
-	}
+	longest := s.promise.longest()
+	s.ledger.lastEnd = max(s.ledger.lastEnd, window.Start(start, longest)+int64(longest))
 	s.changed()
 	return s.panes.At(start)
 }
