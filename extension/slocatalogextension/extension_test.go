@@ -87,6 +87,19 @@ spec:
   budgetingMethod: Occurrences
   objectives: [{op: lt, value: 500, target: 0.99}]
 `), 0o600))
+	require.NoError(t, os.WriteFile("composite.yaml", []byte(`apiVersion: openslo/v1
+kind: SLO
+metadata: {name: experience}
+spec:
+  service: shop
+  timeWindow: [{duration: 2w, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives:
+    - indicator: {metadata: {name: latency}, spec: {thresholdMetric: {metricSource: {type: opentelemetry, spec: {metric: a_seconds}}}}}
+      op: lt
+      value: 0.5
+      target: 0.99
+`), 0o600))
 	f := func(path, wantMessage string, wantFields map[string]any) {
 		t.Helper()
 		core, logs := observer.New(zap.WarnLevel)
@@ -100,8 +113,14 @@ spec:
 		require.NoError(t, ext.Shutdown(t.Context()))
 	}
 	f("empty.yaml", "SLO catalog has no SLO, so nothing will be evaluated", map[string]any{"paths": []any{"empty.yaml"}})
-	f("foreign.yaml", "SLOs with a metricSource.type other than opentelemetry are not evaluated here",
-		map[string]any{"slo_ids": []any{"llm:shop:latency:p99"}})
+	f("foreign.yaml", "SLOs are not evaluated here", map[string]any{
+		"reason":  "its metricSource is of type Prometheus, which another tool measures, and not opentelemetry",
+		"slo_ids": []any{"llm:shop:latency:p99"},
+	})
+	f("composite.yaml", "SLOs are not evaluated here", map[string]any{
+		"reason":  "it is part of a composite SLO, and those are not judged yet",
+		"slo_ids": []any{"llm:shop:experience:latency-p99"},
+	})
 }
 
 func TestTheSizeOfTheCatalogIsAMetricUntilShutdown(t *testing.T) {

@@ -3,6 +3,7 @@
 package openslo
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -12,10 +13,6 @@ import (
 func readObjective(o object, ind indicator, slo SLO) (Objective, bool) {
 	log := o.log
 	before := len(log.problems)
-	if key, composite := compositeKey(o); composite {
-		o.fields[key].problemf("composite objectives are not evaluated yet: write one SLO document for each indicator")
-		return Objective{}, false
-	}
 	obj := Objective{DisplayName: o.optional("displayName")}
 	switch {
 	case ind.Threshold != nil:
@@ -120,20 +117,16 @@ func readSliceWindow(v value) time.Duration {
 		}
 		return time.Duration(minutes * float64(time.Minute))
 	}
-	d, ok := readDuration(v)
-	if !ok {
-		return 0
-	}
-	switch d.Unit {
-	case 'M', 'Q', 'Y':
-		v.problemf("%s has no fixed length: write minutes, hours, days or weeks, e.g. 5m", d)
-		return 0
-	}
-	return d.Approx()
+	return readFixedDuration(v, "5m")
 }
 
 // trimmed is a number without the noise of binary fractions: 99.95, not 99.95000000000002.
 func trimmed(f float64) string {
 	s := strconv.FormatFloat(f, 'f', 8, 64)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// shortest is a number with up to four digits behind the point.
+func shortest(f float64) string {
+	return strconv.FormatFloat(math.Round(f*1e4)/1e4, 'f', -1, 64)
 }

@@ -158,7 +158,7 @@ func (p *parser) readSourceType(s object) (string, bool) {
 			p.unresolved(r, KindDataSource, name)
 			return "", false
 		}
-		fromRef = ds
+		fromRef = ds.Type
 	}
 	t, ok := s.get("type")
 	if !ok {
