@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 )
 
 // builtinScheme begins a path that names an embedded sample.
@@ -31,7 +32,7 @@ func builtinNames() []string {
 
 func isBuiltin(name string) bool { return slices.Contains(builtinNames(), name) }
 
-// load reads the catalog that paths lead to.
+// load reads the catalog that paths lead to. Expressions are compiled too, so that a broken one is told with its line.
 func load(paths []string) (*openslo.Catalog, error) {
 	var files []string
 	var sources []openslo.Source
@@ -51,5 +52,9 @@ func load(paths []string) (*openslo.Catalog, error) {
 		}
 		sources = append(sources, openslo.Source{Name: path, Data: data})
 	}
-	return openslo.Load(files, sources...)
+	opts, err := selection.Checked()
+	if err != nil {
+		return nil, err
+	}
+	return openslo.LoadWith(opts, files, sources...)
 }

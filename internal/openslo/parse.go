@@ -44,13 +44,33 @@ var kinds = []Kind{
 
 // Parse reads sources, each with any number of YAML documents, into one catalog. The error is nil or [Problems]
 // with everything that is wrong in any of them; the catalog is then nil.
-func Parse(sources ...Source) (*Catalog, error) {
-	return parse(&journal{}, sources)
+func Parse(sources ...Source) (*Catalog, error) { return ParseWith(Options{}, sources...) }
+
+// ParseWith is [Parse] with options.
+func ParseWith(opts Options, sources ...Source) (*Catalog, error) {
+	return parse(&journal{}, opts, sources)
 }
 
-func parse(log *journal, sources []Source) (*Catalog, error) {
+// Options are what a caller adds to the checks of this package. The zero value adds nothing.
+type Options struct {
+	// Check tells what is wrong with an OTTL expression; nil accepts all. It is called once for each expression
+	// that stands in the files. What is in its error becomes a problem at the expression's place.
+	Check func(signal Signal, kind ExpressionKind, expression string) error
+}
+
+// ExpressionKind is what an OTTL expression is for.
+type ExpressionKind string
+
+// The kinds of expressions, which are the keys that they stand behind.
+const (
+	ExpressionCondition ExpressionKind = "condition" // true for the events that count
+	ExpressionValue     ExpressionKind = "value"     // what is measured
+)
+
+func parse(log *journal, opts Options, sources []Source) (*Catalog, error) {
 	p := &parser{
 		journal:     log,
+		opts:        opts,
 		documents:   make(map[Kind][]document),
 		names:       make(map[Kind]map[string]Position),
 		dataSources: make(map[string]DataSource),
@@ -91,6 +111,7 @@ func parse(log *journal, sources []Source) (*Catalog, error) {
 // references may point forward and into other files, then the kinds are read in order.
 type parser struct {
 	*journal
+	opts        Options
 	catalog     Catalog
 	documents   map[Kind][]document
 	names       map[Kind]map[string]Position // also of documents with problems
