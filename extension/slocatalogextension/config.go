@@ -31,7 +31,7 @@ var _ component.Config = (*Config)(nil)
 // Validate names each setting that is wrong and what would be right.
 func (c *Config) Validate() error {
 	if len(c.Paths) == 0 {
-		return errors.New("paths: is empty: list files, globs or directories with SLO files, or " + builtinScheme + builtinNames()[0])
+		return errors.New("paths: is empty: list files, globs or directories with SLO files, or " + builtinScheme + "vllm")
 	}
 	var errs []error
 	for i, path := range c.Paths {
