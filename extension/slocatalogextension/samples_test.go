@@ -13,15 +13,16 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-llm/otelcol-llm/extension/slocatalogextension/samples"
 	"github.com/otelcol-llm/otelcol-llm/internal/doctest"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 )
 
 func TestEverySampleIsRightAndMeasuredHere(t *testing.T) {
-	require.NotEmpty(t, builtinNames())
-	for _, name := range builtinNames() {
-		c, err := load([]string{builtinScheme + name})
+	require.NotEmpty(t, samples.Names())
+	for _, name := range samples.Names() {
+		c, err := load([]string{samples.Scheme + name})
 		require.NoError(t, err)
 		assert.NotEmpty(t, c.SLOs)
 		assert.NotEmpty(t, c.Policies)
