@@ -4,6 +4,7 @@ package openslo
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +21,7 @@ func readObjective(o object, ind indicator, slo SLO) (Objective, bool) {
 			obj.Op, _ = oneOf(op, OpLTE, OpGTE, OpLT, OpGT)
 		}
 		if v, ok := o.need("value", "write the threshold, in the unit of the metric"); ok {
-			obj.Value, _ = v.number()
+			obj.Value = readThreshold(v)
 		}
 	case ind.Ratio != nil:
 		for _, key := range []string{"op", "value"} {
@@ -32,6 +33,20 @@ func readObjective(o object, ind indicator, slo SLO) (Objective, bool) {
 	obj.Target = readTarget(o)
 	readTimeSlice(o, &obj, slo)
 	return obj, len(log.problems) == before
+}
+
+// withUnit is a number with a unit behind it.
+var withUnit = regexp.MustCompile(`^([0-9.]+) ?([^0-9. ].*)$`)
+
+func readThreshold(v value) float64 {
+	if m := withUnit.FindStringSubmatch(v.node.Value); m != nil && v.node.ShortTag() == "!!str" {
+		if _, known := lookupUnit(m[2]); known {
+			v.problemf("%s has a unit: write %s here, and metricSource.spec.unit: %s if the metric is in it", v.node.Value, m[1], m[2])
+			return 0
+		}
+	}
+	n, _ := v.number()
+	return n
 }
 
 func readTarget(o object) float64 {

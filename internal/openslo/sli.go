@@ -168,7 +168,10 @@ func (p *parser) readSourceType(s object) (string, bool) {
 		return fromRef, fromRef != ""
 	}
 	typ, ok := t.text()
-	return typ, ok && checkType(t, typ)
+	if ok && !checkType(t, typ) {
+		return TypeOpenTelemetry, true // what else is wrong in it is told at once
+	}
+	return typ, ok
 }
 
 // checkType refuses near misses of opentelemetry: they would be taken for another tool's type, and the promise

@@ -78,7 +78,7 @@ var (
 	noContext    = regexp.MustCompile(`^missing context name for path "([^"]+)"`)
 	otherContext = regexp.MustCompile(`^context "([^"]+)" from path "([^"]+)" is not valid`)
 	noSegment    = regexp.MustCompile(`^segment "([^"]+)" from path "([^"]+)" is not a valid path`)
-	foreignLogic = regexp.MustCompile(`invalid input text "(&&|\|\|)`)
+	foreignSign  = regexp.MustCompile(`(?:invalid input text|unexpected token) "(&&|\|\||=)[" ]`)
 )
 
 // explain says in a sentence what the compiler says in a paragraph whose lists change their order from run to run.
@@ -94,8 +94,8 @@ func (c compiler) explain(text string, kind openslo.ExpressionKind) string {
 	if m := noSegment.FindStringSubmatch(text); m != nil {
 		return fmt.Sprintf("%s has an unknown part %q: write e.g. %s.attributes[\"gen_ai.request.model\"]", m[2], m[1], own)
 	}
-	if m := foreignLogic.FindStringSubmatch(text); m != nil {
-		word := map[string]string{"&&": "and", "||": "or"}[m[1]]
+	if m := foreignSign.FindStringSubmatch(text); m != nil {
+		word := map[string]string{"&&": "and", "||": "or", "=": "=="}[m[1]]
 		return fmt.Sprintf("%s is not known: write %s", m[1], word)
 	}
 	if kind == openslo.ExpressionCondition {

@@ -31,8 +31,9 @@ func TestAnExpressionThatDoesNotCompileIsToldWithWhatWouldBeRight(t *testing.T) 
 	condition(`datapoint.attributes["model_name"] == "qwen2-72b"`, "")
 	condition(`metric.name == "a" and resource.attributes["b"] != nil`, "")
 	condition(`IsMatch(datapoint.attributes["x"], "^a")`, "")
-	condition(`datapoint.attributes["x"] =`,
-		`is no OTTL condition: condition has invalid syntax: 1:27: unexpected token "=" (expected <opcomparison> Value): write e.g. datapoint.attributes["model_name"] == "qwen2-72b"`)
+	condition(`datapoint.attributes["x"]`,
+		`is no OTTL condition: condition has invalid syntax: 1:26: unexpected token "<EOF>" (expected <opcomparison> Value): write e.g. datapoint.attributes["model_name"] == "qwen2-72b"`)
+	condition(`datapoint.attributes["x"] = "a"`, `is no OTTL condition: = is not known: write ==`)
 	condition(`datapoint.attributes["x"] == "a" && true`, `is no OTTL condition: && is not known: write and`)
 	condition(`datapoint.attributes["x"] == "a" || true`, `is no OTTL condition: || is not known: write or`)
 	condition(`attributes["x"] == "a"`,
