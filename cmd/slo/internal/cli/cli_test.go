@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -118,6 +120,39 @@ func TestExplainOneByNameOrID(t *testing.T) {
 	_, errOut, status := run(t, "", "explain", "--slo", "ttft", "testdata/promises.yaml")
 	assert.Equal(t, misuse, status)
 	assert.Equal(t, `slo: explain: no SLO has the name or slo_id "ttft": there are chat-availability, chat-kv-cache, chat-relevance, chat-throughput, chat-tpot, chat-ttft`+"\n", errOut)
+}
+
+func TestRulesForPrometheus(t *testing.T) {
+	out, errOut, status := run(t, "", "rules", "--interval", "1m", "testdata/promises.yaml")
+	assert.Equal(t, fine, status)
+	assert.Empty(t, errOut)
+	golden(t, "promises.rules.yaml", out)
+	_, errs := rulefmt.Parse([]byte(out), false, model.LegacyValidation)
+	assert.Empty(t, errs)
+}
+
+// Scenario: promises that Prometheus cannot keep. Guarantees: the exit status says so, and so do the standard error and
+// the head of the rules.
+func TestRulesThatDoNotSayEverything(t *testing.T) {
+	out, errOut, status := run(t, "", "rules", "testdata/elsewhere.yaml")
+	assert.Equal(t, incomplete, status)
+	golden(t, "elsewhere.rules.yaml", out)
+	golden(t, "elsewhere.rules.stderr.txt", errOut)
+}
+
+func TestWhatAMetricIsCanBeSaid(t *testing.T) {
+	out, _, status := run(t, "", "rules", "--histogram", "vllm:kv_cache_usage_perc", "testdata/promises.yaml")
+	assert.Equal(t, fine, status)
+	assert.Contains(t, out, "vllm:kv_cache_usage_perc_bucket{le=\"0.95\"}")
+	f := func(want string, args ...string) {
+		t.Helper()
+		_, errOut, status := run(t, "", append([]string{"rules", "testdata/promises.yaml"}, args...)...)
+		assert.Equal(t, misuse, status)
+		assert.Equal(t, want, strings.TrimSpace(errOut))
+	}
+	f("slo: rules: --gauge kv: no SLO is made of it: there are gen_ai.evaluation.results, gen_ai.server.time_per_output_token, vllm:generation_tokens_total, vllm:kv_cache_usage_perc, vllm:request_success_total, vllm:time_to_first_token_seconds", "--gauge", "kv")
+	f("slo: rules: vllm:kv_cache_usage_perc is both --histogram and --gauge: keep one", "--gauge", "vllm:kv_cache_usage_perc", "--histogram", "vllm:kv_cache_usage_perc")
+	f("slo: rules: --interval -1m0s is below 0: write e.g. 1m, or leave it out", "--interval", "-1m")
 }
 
 func TestWhatNeedsACatalogSaysWhatIsWrongInTheFiles(t *testing.T) {
