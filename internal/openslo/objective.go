@@ -61,6 +61,7 @@ func readTarget(o object) float64 {
 		if v, ok := o.get("targetPercent"); ok {
 			return readShare(v, 100)
 		}
+	case o.meant["targetPercent"]:
 	default:
 		o.need("target", "write the share of good events that is promised, e.g. 0.95")
 	}

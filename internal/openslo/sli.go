@@ -51,6 +51,7 @@ func (p *parser) readIndicatorSpec(v value) indicator {
 		if r, ok := o.get("ratioMetric"); ok {
 			p.readRatio(r, &ind)
 		}
+	case o.meant["thresholdMetric"] || o.meant["ratioMetric"]:
 	default:
 		o.problemf("has no metric: write thresholdMetric or ratioMetric")
 	}
@@ -92,10 +93,10 @@ func (p *parser) readRatio(v value, ind *indicator) {
 	if o.has("rawType") {
 		o.problemf("has rawType without raw: remove it")
 	}
-	if o.has("good") == o.has("bad") {
+	if o.has("good") == o.has("bad") && !o.meant["good"] && !o.meant["bad"] {
 		o.problemf("takes exactly one of good and bad")
 	}
-	if !o.has("total") {
+	if !o.has("total") && !o.meant["total"] {
 		o.problemf("has no total: write total, or raw where the metric is the ratio already")
 	}
 	var goodUnit, badUnit, totalUnit sourceUnit

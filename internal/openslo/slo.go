@@ -168,6 +168,7 @@ func (p *parser) readIndicator(o object) indicator {
 		}
 		ind, _ := byRef(p, v, KindSLI, name, p.indicators)
 		return ind
+	case o.meant["indicator"] || o.meant["indicatorRef"]:
 	default:
 		o.problemf("has no indicator: write indicator, or indicatorRef with the name of an SLI document")
 	}
