@@ -55,15 +55,28 @@ func explainOne(p *page, c *openslo.Catalog, slo *openslo.SLO) {
 // promise is the objective in a sentence.
 func promise(slo *openslo.SLO) string {
 	o := &slo.Objective
+	share, over := o.Target, window(slo.TimeWindow)
+	begin := "At least "
+	switch slo.Budgeting {
+	case openslo.Timeslices:
+		begin = fmt.Sprintf("In at least %s of the slices of %s, at least ", percent(o.Target), span(o.TimeSliceWindow))
+		share = o.TimeSliceTarget
+	case openslo.RatioTimeslices:
+		begin = fmt.Sprintf("In the mean of all slices of %s, at least ", span(o.TimeSliceWindow))
+	}
+	begin += percent(share) + " of " + subject(slo)
 	if slo.Indicator.Ratio != nil {
-		return fmt.Sprintf("At least %s of %s are good, %s.", percent(o.Target), subject(slo), window(slo.TimeWindow))
+		return begin + " are good, " + over + "."
 	}
-	quantile := o.Target
+	begin += " are " + compared(slo) + ", " + over + "."
+	if slo.Budgeting == openslo.RatioTimeslices {
+		return begin // a mean of shares is no share below a percentile
+	}
+	quantile := share
 	if !o.Op.AtMost() {
-		quantile = 1 - o.Target
+		quantile = 1 - share
 	}
-	return fmt.Sprintf("At least %s of %s are %s, %s. In other words, the %s percentile is.",
-		percent(o.Target), subject(slo), compared(slo), window(slo.TimeWindow), ordinal(quantile*100))
+	return begin + " In other words, the " + ordinal(quantile*100) + " percentile is."
 }
 
 // subject is what is counted, in the plural.
