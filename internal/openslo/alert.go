@@ -31,6 +31,10 @@ func (d document) head() head { return head{kind: d.kind, meta: d.meta, position
 // inline opens an item of a list that is either {REFKEY: name} or a whole document without apiVersion, as OpenSLO
 // has it. It returns the name referred to, or the document's head and spec; false when neither can be told.
 func (p *parser) inline(item value, kind Kind, refKey string) (ref value, name string, h head, spec value, ok bool) {
+	if text, single := item.scalar(); single {
+		item.problemf("is %s: write %s: %s", item.what(), refKey, text) // as early drafts of OpenSLO had it
+		return ref, "", h, spec, false
+	}
 	o, ok := item.object(refKey, "apiVersion", "kind", "metadata", "spec")
 	if !ok {
 		return ref, "", h, spec, false
