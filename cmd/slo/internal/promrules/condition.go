@@ -7,58 +7,67 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // The simple forms of an OTTL condition, which label matchers can say.
 var (
-	comparison = regexp.MustCompile(`^datapoint\.attributes\["((?:[^"\\]|\\.)*)"\]\s*(==|!=)\s*("(?:[^"\\]|\\.)*"|-?[0-9]+|true|false)\s*`)
-	isMatch    = regexp.MustCompile(`^(not\s+)?IsMatch\(\s*datapoint\.attributes\["((?:[^"\\]|\\.)*)"\]\s*,\s*("(?:[^"\\]|\\.)*")\s*\)\s*`)
+	comparison = regexp.MustCompile(`^datapoint\.attributes\[("(?:[^"\\]|\\.)*")\]\s*(==|!=)\s*("(?:[^"\\]|\\.)*"|-?[0-9]+|true|false)\s*`)
+	isMatch    = regexp.MustCompile(`^(not\s+)?IsMatch\(\s*datapoint\.attributes\[("(?:[^"\\]|\\.)*")\]\s*,\s*("(?:[^"\\]|\\.)*")\s*\)\s*`)
 	conjoined  = regexp.MustCompile(`^and\b\s*`)
 )
 
 // matchers translates an OTTL condition: comparisons of a point's attributes with == and !=, and IsMatch, joined by and.
 func matchers(condition string) ([]string, error) {
 	rest := strings.TrimSpace(condition)
-	if rest == "" {
-		return nil, nil
-	}
 	var list []string
-	for {
-		var found []string
-		var n int
-		if m := comparison.FindStringSubmatch(rest); m != nil {
-			value := m[3]
-			if !strings.HasPrefix(value, `"`) {
-				value = strconv.Quote(value)
-			}
-			op := "="
-			if m[2] == "!=" {
-				op = "!="
-			}
-			text, err := strconv.Unquote(value)
-			if err != nil {
-				return nil, inexpressible(condition)
-			}
-			found, n = []string{label(m[1]) + op + strconv.Quote(text)}, len(m[0])
-		} else if m := isMatch.FindStringSubmatch(rest); m != nil {
-			pattern, err := strconv.Unquote(m[3])
-			if err != nil {
-				return nil, inexpressible(condition)
-			}
-			found, n = matching(label(m[2]), pattern, m[1] != ""), len(m[0])
-		} else {
+	for rest != "" {
+		found, n := firstMatcher(rest)
+		if n == 0 {
 			return nil, inexpressible(condition)
 		}
 		list = append(list, found...)
 		if rest = rest[n:]; rest == "" {
-			return list, nil
+			break
 		}
 		and := conjoined.FindString(rest)
-		if and == "" {
+		if and == "" || and == rest {
 			return nil, inexpressible(condition)
 		}
 		rest = rest[len(and):]
 	}
+	return list, nil
+}
+
+// firstMatcher translates what a condition begins with, and says how long that is; 0 when it is no simple form.
+func firstMatcher(condition string) (list []string, n int) {
+	if m := comparison.FindStringSubmatch(condition); m != nil {
+		value := m[3]
+		if !strings.HasPrefix(value, `"`) {
+			value = strconv.Quote(value)
+		}
+		key, keyOK := unquoted(m[1])
+		text, ok := unquoted(value)
+		if !ok || !keyOK || text == "" { // to Prometheus an empty label is an absent one, to OTTL it is not
+			return nil, 0
+		}
+		return []string{label(key) + map[string]string{"==": "=", "!=": "!="}[m[2]] + strconv.Quote(text)}, len(m[0])
+	}
+	if m := isMatch.FindStringSubmatch(condition); m != nil {
+		key, keyOK := unquoted(m[2])
+		pattern, ok := unquoted(m[3])
+		if !ok || !keyOK {
+			return nil, 0
+		}
+		return matching(label(key), pattern, m[1] != ""), len(m[0])
+	}
+	return nil, 0
+}
+
+// unquoted is the text of a string in OTTL, if PromQL can hold it too: it knows no bytes that are no text.
+func unquoted(quoted string) (string, bool) {
+	text, err := strconv.Unquote(quoted)
+	return text, err == nil && !strings.ContainsRune(text, utf8.RuneError)
 }
 
 // matching is IsMatch, which looks anywhere in the text, as Prometheus, which looks at the whole, has it. An attribute

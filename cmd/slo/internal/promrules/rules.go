@@ -197,13 +197,20 @@ func by(groupBy []string) string {
 
 // label is an attribute key as Prometheus spells it.
 func label(key string) string {
+	if key == "" || key[0] >= '0' && key[0] <= '9' {
+		key = "key_" + key
+	}
+	return escape(key)
+}
+
+func escape(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
 			return r
 		}
 		return '_'
-	}, key)
+	}, name)
 }
 
 // recorded selects what was recorded of an SLO over a window.

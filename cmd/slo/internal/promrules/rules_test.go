@@ -10,11 +10,13 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-llm/otelcol-llm/extension/slocatalogextension/samples"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 )
 
 func catalog(t testing.TB, data string) *openslo.Catalog {
@@ -154,6 +156,7 @@ func TestSimpleConditionsAreMatchersAndOthersAreRefused(t *testing.T) {
 		`datapoint.attributes["a"] > 3`,
 		`datapoint.attributes["a"] == 1.5`,
 		`datapoint.attributes["a"] == nil`,
+		`datapoint.attributes["a"] != ""`,
 		`(datapoint.attributes["a"] == "b")`,
 		`datapoint.attributes["a"] == "b" and`,
 		`datapoint.attributes["a"] == "b" android`,
@@ -235,4 +238,31 @@ func TestPrometheusAcceptsEveryForm(t *testing.T) {
 	assert.Contains(t, file, "sum by (model_name) (sum_over_time(good[5m]))")
 	assert.Contains(t, file, "sum by (model_name) (rate(tokens_total[2m]) > bool 80)")
 	assert.Contains(t, file, `(1 - avg_over_time(slo:sli:ratio{slo_id="llm:chat:means:p90", window="1m"}[1h:1m])) / 0.1`)
+}
+
+// FuzzMatchers holds that a condition that is translated gives a selector that Prometheus reads, and that OTTL reads it too.
+func FuzzMatchers(f *testing.F) {
+	for _, condition := range []string{
+		`datapoint.attributes["a.b"] == "c" and datapoint.attributes["0"] != 5`,
+		`not IsMatch(datapoint.attributes["a"], "x*")`,
+		`IsMatch(datapoint.attributes["a"], "(")`,
+		`datapoint.attributes[""] == "\xff"`,
+		"datapoint.attributes[\"a\"] == \"\ufffd\xff\"",
+	} {
+		f.Add(condition)
+	}
+	opts, err := selection.Checked()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, condition string) {
+		list, err := matchers(condition)
+		if err != nil || opts.Check(openslo.SignalMetrics, openslo.ExpressionCondition, condition) != nil {
+			return
+		}
+		selector := source{name: "m", matchers: list}.selector("")
+		if _, err := parser.ParseExpr(selector); err != nil {
+			t.Fatalf("%s became %s: %v", condition, selector, err)
+		}
+	})
 }

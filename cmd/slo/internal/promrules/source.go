@@ -45,7 +45,7 @@ func (b *builder) source(s *openslo.Selector, unit string, events bool) (source,
 		src.name = partSuffix.ReplaceAllString(src.name, "")
 	}
 	if !prometheusName.MatchString(src.name) {
-		src.name = suffixed(label(src.name), s, unit, src.kind, events)
+		src.name = suffixed(metricName(src.name), s, unit, src.kind, events)
 	}
 	var err error
 	src.matchers, err = matchers(s.Condition)
@@ -70,6 +70,14 @@ func (b *builder) kind(s *openslo.Selector, unit string, events bool) kind {
 	}
 }
 
+// metricName is an OTLP name as Prometheus spells it, without suffixes.
+func metricName(name string) string {
+	if name[0] >= '0' && name[0] <= '9' {
+		name = "_" + name
+	}
+	return escape(name)
+}
+
 // unitWords are the units that a file may write, as Prometheus spells them behind a name.
 var unitWords = map[string]string{
 	"ns": "nanoseconds", "us": "microseconds", "µs": "microseconds", "ms": "milliseconds", "s": "seconds",
@@ -85,7 +93,7 @@ func suffixed(name string, s *openslo.Selector, unit string, k kind, events bool
 	case unitWords[s.Unit] != "":
 		word = unitWords[s.Unit]
 	case s.Unit != "":
-		word = label(s.Unit)
+		word = escape(s.Unit)
 	case events:
 		word = openslo.UnitOfName(s.Metric)
 	}
