@@ -45,7 +45,8 @@ build: ## Build bin/otelcol-llm and bin/llmsim (minutes the first time, seconds 
 
 .PHONY: demo
 demo: build ## Watch a promise break and be kept again, on production traffic; Ctrl-C ends it
-	@go run ./demo $(DEMOFLAGS)
+	@go build -o bin/demo ./demo
+	@bin/demo $(DEMOFLAGS)
 
 .PHONY: test
 test: build ## Unit tests, and end to end against bin/otelcol-llm
@@ -61,7 +62,7 @@ test-engine: build ## Compare llmsim with a real serving engine (installs severa
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## golangci-lint, with the rules in .golangci.yaml
-	$(GOLANGCI_LINT) run ./...
+	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the Go files

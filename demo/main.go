@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -20,6 +21,7 @@ import (
 )
 
 func main() {
+	runtime.LockOSThread() // children are tied to the thread that started them; this one lives as long as we do
 	limit := flag.Duration("for", 0, "end by itself after this long; 0 goes on until Ctrl-C")
 	flag.Parse()
 	if err := runFor(*limit); err != nil {
@@ -30,7 +32,7 @@ func main() {
 
 // runFor runs the demo until a signal, or until the limit, 0 being none.
 func runFor(limit time.Duration) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if limit > 0 {
 		var cancel context.CancelFunc

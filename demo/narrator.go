@@ -71,7 +71,7 @@ func (n *narrator) whereToLook(port int, data string) {
 	fmt.Fprintf(n.out, `
 Look yourself:
   curl -s localhost:%d/metrics | grep '^slo_state.*violated'   (a Prometheus endpoint: scrape it)
-  tail -f %s   (violations as OTLP JSON)
+  tail -F %s   (violations as OTLP JSON)
   %s/*.log   (what the processes say)
 
 Ctrl-C ends everything. In about a minute you have seen a promise break and be kept again.
@@ -211,13 +211,15 @@ func (n *narrator) tellEvent(r plog.LogRecord) {
 		}
 	}
 	what, why := "BROKEN", r.Body().Str()
-	closed := r.EventName() == "slo.violation.closed"
-	if closed {
-		what = "KEPT AGAIN"
-		_, why, _ = strings.Cut(why, ": ") // which says so once more
+	kept := false
+	if r.EventName() == "slo.violation.closed" {
+		what = "CLOSED"
+		if why, kept = strings.CutPrefix(why, "kept again: "); kept {
+			what = "KEPT AGAIN"
+		}
 	}
 	n.say("%s for %s\n%s%s", what, labels(group), wrapped, why)
-	if closed && n.faulted && !n.finale {
+	if kept && n.faulted && !n.finale {
 		n.finale = true
 		n.say("that is the whole story; it goes on running until Ctrl-C")
 	}

@@ -31,8 +31,7 @@ func start(log string, env []string, name string, args ...string) (*process, err
 	cmd := exec.Command(name, args...)
 	cmd.Stdout, cmd.Stderr = f, f
 	cmd.Env = append(os.Environ(), env...)
-	// A group of its own, so that Ctrl-C in the terminal reaches us alone and we stop the children in order.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = ofItsOwn()
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%w: make build makes it", err)
 	}

@@ -29,6 +29,8 @@ type Config struct {
 	Lateness time.Duration `mapstructure:"lateness"`
 	// IdleTimeout is how long a source may be silent before windows close without it.
 	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
+	// MaxLag is how far a source may lag behind the fastest before windows close without it.
+	MaxLag time.Duration `mapstructure:"max_lag"`
 	// MaxSeries bounds the number of judged series (SLO × group). What comes beyond is judged together, as one
 	// overflow series an SLO.
 	MaxSeries int `mapstructure:"max_series"`
@@ -76,6 +78,9 @@ func (c *Config) Validate() error {
 	}
 	if c.IdleTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("idle_timeout: %s must be positive", c.IdleTimeout))
+	}
+	if c.MaxLag <= 0 {
+		errs = append(errs, fmt.Errorf("max_lag: %s must be positive", c.MaxLag))
 	}
 	for _, limit := range []struct {
 		key   string

@@ -37,7 +37,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, &Config{
 		Catalog: component.MustNewIDWithName("slo_catalog", "other"), GroupBy: []string{"k8s.namespace.name", "cloud.region"},
-		Window: time.Minute, Lateness: 5 * time.Second, IdleTimeout: 10 * time.Second, MaxSeries: 1, MaxInputSeries: 2,
+		Window: time.Minute, Lateness: 5 * time.Second, IdleTimeout: 10 * time.Second, MaxLag: 10 * time.Minute, MaxSeries: 1, MaxInputSeries: 2,
 		MaxSources: 3, SeriesTTL: 30 * time.Minute,
 	}, cfg)
 }
@@ -58,12 +58,14 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		`window: 1.5s is not a whole number of seconds, at least 1s`,
 		`lateness: -1s must not be negative`,
 		`idle_timeout: 0s must be positive`,
+		`max_lag: 0s must be positive`,
 		`max_series: 0 must be at least 1`,
 		`max_input_series: -1 must be at least 1`,
 		`max_sources: 0 must be at least 1`,
 		`series_ttl: 0s must be positive`,
 		`refresh_interval: -1s must not be negative`)
 	f("slo/null", "lateness: is null", "group_by[0]: is null")
+	f("slo/number", "lateness: 30 has no unit: write 30s, 30m or 30h", "max_series: 1.5 is no whole number")
 	f("slo/typo", "groupby")
 	f("slo/type", "'lateness' time: invalid duration")
 	f("slo/list", "'group_by' source data must be an array or slice, got map")

@@ -95,6 +95,15 @@ func story(t *testing.T, batches []pmetric.Metrics) *rig {
 	return r
 }
 
+// Guarantees: the last window of a replay closes when its input ends, not at the pace of the wall clock.
+func TestTheLastWindowOfAReplayCloses(t *testing.T) {
+	r := newRig(t, ttftDocs, func(c *Config) { c.IdleTimeout = time.Second })
+	r.send(hour()[0])
+	r.wait(time.Second)
+	ok, _ := r.last("slo.state", map[string]string{"state": "ok"})
+	assert.InDelta(t, 1, ok, 0)
+}
+
 func TestThreeMissedWindowsInARowOpenOneViolation(t *testing.T) {
 	f := func(slow []int, want ...event) {
 		t.Helper()
@@ -468,10 +477,12 @@ func TestUnchangedResultsAreRepeated(t *testing.T) {
 	r := newRig(t, ttftDocs, nil)
 	r.send(hour()[0])
 	r.metrics.Reset()
-	r.wait(time.Second)
+	r.wait(500 * time.Millisecond)
 	assert.Zero(t, r.metrics.DataPointCount())
-	r.wait(15 * time.Second)
-	assert.NotZero(t, r.metrics.DataPointCount())
+	for range 15 { // each result has its turn once in refresh_interval
+		r.wait(time.Second)
+	}
+	assert.Equal(t, 7, r.metrics.DataPointCount())
 }
 
 func TestEventsAreKeptUntilTheyAreTaken(t *testing.T) {
@@ -481,7 +492,7 @@ func TestEventsAreKeptUntilTheyAreTaken(t *testing.T) {
 	for _, md := range hour(1, 2, 3, 4) {
 		r.send(md)
 	}
-	assert.Len(t, r.pending, 2)
+	assert.Len(t, r.outbox.pending, 2)
 	r.engine.logs = r.logs
 	r.wait(time.Second)
 	assert.Equal(t, []event{{violationOpened, 15}, {violationClosed, 25}}, r.events())
@@ -564,4 +575,49 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	send()
 	send()
 	assert.LessOrEqual(t, testing.AllocsPerRun(50, send), 5.0, "a batch of 100 points may cost a few allocations, a point none")
+}
+
+// Scenario: the catalog changes while traffic comes in: another SLO appears, changes and goes.
+// Guarantees: no point of the SLO that did not change is lost, and its verdict is the same.
+func TestAChangingCatalogLeavesTheOthersAlone(t *testing.T) {
+	h := newHost(t, ttftDocs)
+	other := strings.NewReplacer("chat-ttft", "other", "llm:chat:ttft:p95", "llm:chat:other:p95").Replace(ttftDocs)
+	versions := []*host{h, newHost(t, ttftDocs+"---\n"+other), newHost(t, ttftDocs+"---\n"+strings.Replace(other, "value: 0.8", "value: 0.5", 1))}
+	r := newRig(t, ttftDocs, nil)
+	require.NoError(t, r.prepare(h))
+	for i, md := range hour(4, 5, 6, 7) {
+		h.catalog = versions[i%len(versions)].catalog
+		r.follow()
+		r.send(md)
+	}
+	r.wait(time.Minute)
+	for _, outcome := range []struct {
+		name string
+		want float64
+	}{{"good", 6000 - 200}, {"bad", 200}} {
+		v, _ := r.last("slo.sli.events", map[string]string{"slo_id": "llm:chat:ttft:p95", "outcome": outcome.name})
+		assert.InDelta(t, outcome.want, v, 0)
+	}
+	var own []event
+	for _, ld := range r.logs.AllLogs() {
+		for _, rl := range ld.ResourceLogs().All() {
+			for _, rec := range rl.ScopeLogs().At(0).LogRecords().All() {
+				if contains(rec.Attributes(), map[string]string{"slo.policy": "chat-ttft-3x5m"}) {
+					own = append(own, event{rec.EventName(), int(rec.Timestamp().AsTime().Sub(t0).Minutes())})
+				}
+			}
+		}
+	}
+	assert.Equal(t, []event{{violationOpened, 30}, {violationClosed, 40}}, own)
+}
+
+func TestACatalogThatDoesNotCompileChangesNothing(t *testing.T) {
+	h := newHost(t, ttftDocs)
+	r := newRig(t, ttftDocs, nil)
+	require.NoError(t, r.prepare(h))
+	h.catalog = newHost(t, strings.Replace(ttftDocs, "metric: vllm", `condition: 'nonsense(', metric: vllm`, 1)).catalog
+	r.follow()
+	r.send(hour()[0])
+	good, _ := r.last("slo.sli.events", map[string]string{"outcome": "good"})
+	assert.InDelta(t, 100, good, 0)
 }

@@ -25,6 +25,9 @@ import (
 // caused them.
 const tick = 250 * time.Millisecond
 
+// unseenAfter is how long an SLO may be without input before that is said.
+const unseenAfter = 2 * time.Minute
+
 // maxAhead is how far event time may be ahead of the wall clock (design: rules for everything stateful).
 const maxAhead = time.Minute
 
@@ -37,6 +40,9 @@ type engine struct {
 	own     *telemetry
 	now     func() time.Time
 
+	source catalog.Source
+	slos   *openslo.Catalog // that of judge and uses, or a later one that could not be compiled
+
 	// mu guards what follows. It is never held while something is sent.
 	mu        sync.Mutex
 	judge     *judge.Judge
@@ -46,14 +52,14 @@ type engine struct {
 	input     scratch
 	counts    counts
 	refreshed time.Time
+	turns     uint64
+	retell    bool            // a consumer refused results
 	warned    map[string]bool // slo_ids whose source lacks a boundary at the objective
+	lookAt    time.Time       // when to say which SLOs have had no input; zero when that is said
 
-	// pending are events not yet taken by the logs consumer. It belongs to whoever publishes, one goroutine at a
-	// time: run, then Shutdown.
-	pending []judge.Event
-
-	stop chan struct{}
-	done chan struct{}
+	outbox outbox
+	stop   context.CancelFunc // nil before Start
+	done   sync.WaitGroup
 }
 
 func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
@@ -69,9 +75,27 @@ func (e *engine) Start(_ context.Context, host component.Host) error {
 	if err := e.prepare(host); err != nil {
 		return err
 	}
-	e.stop, e.done = make(chan struct{}), make(chan struct{})
-	go e.run()
+	ctx, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	// Each has a goroutine of its own: a consumer that blocks must hold neither the verdicts nor the other consumer up.
+	for _, work := range []func(context.Context){e.advance, e.publishMetrics, e.publishEvents} {
+		e.done.Go(func() { repeat(ctx, work) })
+	}
 	return nil
+}
+
+// repeat calls work every tick until the context ends.
+func repeat(ctx context.Context, work func(context.Context)) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			work(ctx)
+		}
+	}
 }
 
 // prepare makes the engine ready to hear.
@@ -87,26 +111,52 @@ func (e *engine) prepare(host component.Host) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.uses = uses
+	e.source, e.slos, e.uses = source, slos, uses
 	e.judge = judge.New(slos, judge.Options{
 		Window: e.cfg.Window, GroupBy: e.cfg.GroupBy, MaxSeries: e.cfg.MaxSeries, TTL: e.cfg.SeriesTTL,
 	})
 	e.watermark = window.NewWatermark(window.WatermarkOptions{
-		Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxSources: e.cfg.MaxSources,
+		Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
 	})
 	e.inputs = newInputs(e.cfg.MaxInputSeries, e.cfg.SeriesTTL)
-	for i := range slos.SLOs {
-		slo := &slos.SLOs[i]
+	e.announce()
+	return nil
+}
+
+// follow takes over what the catalog holds since it was last asked. A catalog that cannot be compiled changes nothing.
+func (e *engine) follow() {
+	slos := e.source.Catalog()
+	if slos == e.slos {
+		return
+	}
+	uses, err := selection.ForMetrics(slos, e.set)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.slos = slos
+	if err != nil {
+		e.set.Logger.Error("the new SLO catalog is not used; judging goes on by the one before", zap.Error(err))
+		return
+	}
+	e.uses = uses
+	e.judge.Update(slos)
+	e.inputs.generation++ // each input series finds its SLOs anew with its next point, and keeps its last one
+	e.announce()
+}
+
+// announce makes what is promised visible from the start, and says what is not measured.
+func (e *engine) announce() {
+	e.lookAt = e.now().Add(unseenAfter)
+	for i := range e.slos.SLOs {
+		slo := &e.slos.SLOs[i]
 		switch {
 		case !slo.Evaluated():
 			e.set.Logger.Info("an SLO is not measured here: its metricSource is not of type opentelemetry", zap.String("slo_id", slo.ID))
 		case !onlyMetrics(slo):
 			e.set.Logger.Warn("an SLO is not measured: only indicators of the signal metrics are judged", zap.String("slo_id", slo.ID))
 		case len(e.judge.GroupBy(i)) == 0:
-			e.judge.Series(i, nil) // known from the start: a promise without data is shown as such
+			e.judge.Series(i, nil) // a promise without data is shown as such
 		}
 	}
-	return nil
 }
 
 func onlyMetrics(slo *openslo.SLO) bool {
@@ -118,42 +168,37 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	if e.stop == nil {
 		return e.own.shutdown() // never started
 	}
-	close(e.stop)
+	e.stop() // interrupts a consumer that blocks
+	ended := make(chan struct{})
+	go func() {
+		e.done.Wait()
+		close(ended)
+	}()
 	select {
-	case <-e.done:
+	case <-ended:
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), e.own.shutdown())
 	}
-	e.publish(ctx)
+	e.outbox.next = time.Time{}
+	e.publishMetrics(ctx)
+	e.publishEvents(ctx)
 	return e.own.shutdown()
 }
 
-func (e *engine) run() {
-	defer close(e.done)
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-e.stop
-		cancel() // a consumer that blocks must not hold the shutdown up
-	}()
-	for {
-		select {
-		case <-e.stop:
-			return
-		case <-ticker.C:
-			e.advance(e.now())
-			e.publish(ctx)
-		}
-	}
-}
-
-// advance closes what the wall clock allows to close although nothing comes in.
-func (e *engine) advance(now time.Time) {
+// advance closes what the wall clock allows to close although nothing comes in, by the catalog as it is now.
+func (e *engine) advance(context.Context) {
+	e.follow()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	now := e.now()
 	e.judge.Advance(e.watermark.Advance(now.UnixNano(), e.judge.LastEnd()))
 	e.inputs.expire(now.UnixNano())
-	e.own.observe(e)
+	e.own.sizes(e)
+	if !e.lookAt.IsZero() && now.After(e.lookAt) {
+		e.lookAt = time.Time{}
+		if unseen := e.judge.Unseen(); len(unseen) > 0 {
+			e.set.Logger.Warn("no data point has matched these SLOs yet: check the metric's name and the condition, and that it comes in here",
+				zap.Strings("slo_ids", unseen))
+		}
+	}
 }

@@ -31,6 +31,7 @@ func createDefaultConfig() component.Config {
 		Window:          5 * time.Minute,
 		Lateness:        30 * time.Second,
 		IdleTimeout:     time.Minute,
+		MaxLag:          time.Hour,
 		MaxSeries:       10_000,
 		MaxInputSeries:  100_000,
 		MaxSources:      10_000,

@@ -34,23 +34,25 @@ func FuzzConsume(f *testing.F) {
 	for _, md := range []pmetric.Metrics{hour()[0], exponentialOf(cumulative, t0, t0.Add(time.Minute), 3), dirty(rand.New(rand.NewPCG(1, 2)))} {
 		data, err := m.MarshalMetrics(md)
 		require.NoError(f, err)
-		f.Add(data)
+		f.Add(data, data)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(data)
-		if err != nil {
-			return // it is no OTLP
-		}
+	f.Fuzz(func(t *testing.T, first, second []byte) { // of two points of one cumulative series
 		r, points := newRig(t, ttftDocs, nil), 0
-		for _, rm := range md.ResourceMetrics().All() {
-			for _, sm := range rm.ScopeMetrics().All() {
-				for _, m := range sm.Metrics().All() {
-					m.SetName("vllm:time_to_first_token_seconds")
+		for _, data := range [][]byte{first, second} {
+			md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(data)
+			if err != nil {
+				continue // it is no OTLP
+			}
+			for _, rm := range md.ResourceMetrics().All() {
+				for _, sm := range rm.ScopeMetrics().All() {
+					for _, m := range sm.Metrics().All() {
+						m.SetName("vllm:time_to_first_token_seconds")
+					}
 				}
 			}
+			points += md.DataPointCount()
+			r.send(md)
 		}
-		points = md.DataPointCount()
-		r.send(md)
 		r.wait(time.Hour)
 		r.balance(t, points)
 	})

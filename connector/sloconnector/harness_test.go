@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 )
 
 // t0 is a full hour.
@@ -39,6 +40,17 @@ func (h *host) GetExtensions() map[component.ID]component.Component {
 func (*host) Start(context.Context, component.Host) error { return nil }
 func (*host) Shutdown(context.Context) error              { return nil }
 func (h *host) Catalog() *openslo.Catalog                 { return h.catalog }
+
+// swapping is a host whose catalog changes.
+type swapping struct {
+	*host
+	pick func() *host
+}
+
+func (s *swapping) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{component.MustNewID("slo_catalog"): s}
+}
+func (s *swapping) Catalog() *openslo.Catalog { return s.pick().catalog }
 
 // newHost parses SLO documents.
 func newHost(t testing.TB, docs string) *host {
@@ -85,14 +97,19 @@ func (r *rig) send(md pmetric.Metrics) {
 	r.t.Helper()
 	md.MarkReadOnly()
 	r.consume(r.t.Context(), md)
-	r.publish(r.t.Context())
+	r.publish()
+}
+
+func (r *rig) publish() {
+	r.publishMetrics(r.t.Context())
+	r.publishEvents(r.t.Context())
 }
 
 // wait lets time pass without input.
 func (r *rig) wait(d time.Duration) {
 	r.clock = r.clock.Add(d)
-	r.advance(r.clock)
-	r.publish(r.t.Context())
+	r.advance(r.t.Context())
+	r.publish()
 }
 
 // events are the names and times (minutes after t0) of the log events so far.
@@ -128,7 +145,10 @@ func (r *rig) last(name string, want map[string]string) (value float64, found bo
 				}
 				for _, p := range numbers(m).All() {
 					if contains(p.Attributes(), want) {
-						value, found = number(p), true
+						value, found = p.DoubleValue(), true
+						if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+							value = float64(p.IntValue())
+						}
 					}
 				}
 			}
@@ -200,7 +220,8 @@ func fillHistogram(p pmetric.HistogramDataPoint, start, at time.Time, bounds []f
 	p.SetTimestamp(pcommon.NewTimestampFromTime(at))
 	p.ExplicitBounds().FromRaw(bounds)
 	p.BucketCounts().FromRaw(counts)
-	p.SetCount(total(counts))
+	n, _ := sketch.Total(counts)
+	p.SetCount(n)
 }
 
 func sumOf(name string, temporality pmetric.AggregationTemporality, monotonic bool) (pmetric.Metrics, pmetric.NumberDataPointSlice) {

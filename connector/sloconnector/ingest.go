@@ -4,6 +4,8 @@ package sloconnector
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -16,15 +18,16 @@ import (
 
 // batch is where the engine stands in a batch while it walks it.
 type batch struct {
-	ctx      context.Context
-	now      int64
-	rm       pmetric.ResourceMetrics
-	sm       pmetric.ScopeMetrics
-	metric   pmetric.Metric
-	uses     []*selection.Use
-	resource uint64 // hash
-	scope    uint64
-	newest   int64 // event time of what was accepted of this resource
+	ctx         context.Context
+	now         int64
+	rm          pmetric.ResourceMetrics
+	sm          pmetric.ScopeMetrics
+	metric      pmetric.Metric
+	uses        []*selection.Use
+	conditional bool   // one of uses has a condition
+	resource    uint64 // hash
+	scope       uint64
+	newest      int64 // event time of what was heard of this resource
 }
 
 // consume hears a batch. Nothing in it is an error of the sender's that a retry would mend: what cannot be used is
@@ -46,6 +49,7 @@ func (e *engine) consume(ctx context.Context, md pmetric.Metrics) {
 					continue
 				}
 				b.metric = m
+				b.conditional = slices.ContainsFunc(b.uses, (*selection.Use).Conditional)
 				e.metric(&b)
 			}
 		}
@@ -66,25 +70,25 @@ func (e *engine) metric(b *batch) {
 	switch m := b.metric; m.Type() {
 	case pmetric.MetricTypeGauge:
 		for _, p := range m.Gauge().DataPoints().All() {
-			if in, at := e.find(b, p.Attributes(), p.Timestamp(), p.Flags()); in != nil {
-				e.gauge(b, in, at, p)
+			if in, at := find(e, b, p); in != nil {
+				e.number(b, in, at, p, false, 0)
 			}
 		}
 	case pmetric.MetricTypeSum:
 		for _, p := range m.Sum().DataPoints().All() {
-			if in, at := e.find(b, p.Attributes(), p.Timestamp(), p.Flags()); in != nil {
+			if in, at := find(e, b, p); in != nil {
 				e.sum(b, in, at, m.Sum(), p)
 			}
 		}
 	case pmetric.MetricTypeHistogram:
 		for _, p := range m.Histogram().DataPoints().All() {
-			if in, at := e.find(b, p.Attributes(), p.Timestamp(), p.Flags()); in != nil {
+			if in, at := find(e, b, p); in != nil {
 				e.histogram(b, in, at, m.Histogram().AggregationTemporality(), p)
 			}
 		}
 	case pmetric.MetricTypeExponentialHistogram:
 		for _, p := range m.ExponentialHistogram().DataPoints().All() {
-			if in, at := e.find(b, p.Attributes(), p.Timestamp(), p.Flags()); in != nil {
+			if in, at := find(e, b, p); in != nil {
 				e.exponential(b, in, at, m.ExponentialHistogram().AggregationTemporality(), p)
 			}
 		}
@@ -120,17 +124,28 @@ func pointsOf(m pmetric.Metric) int {
 	}
 }
 
-// find returns the input series of a point and the point's event time, or nil for a point that is refused.
-func (e *engine) find(b *batch, point pcommon.Map, ts pcommon.Timestamp, flags pmetric.DataPointFlags) (*input, int64) {
-	at := int64(ts) // OTLP times are Unix nanoseconds; one beyond 2262 is refused as too far ahead
+// dataPoint is what the points of all shapes have in common.
+type dataPoint interface {
+	Attributes() pcommon.Map
+	Timestamp() pcommon.Timestamp
+	Flags() pmetric.DataPointFlags
+}
+
+// find returns the input series of a point and the point's event time, or nil for a point that is refused or that no SLO
+// selects. Conditions come first: what no SLO selects is neither refused nor remembered.
+func find[P dataPoint](e *engine, b *batch, p P) (*input, int64) {
+	if b.conditional && !selects(e, b, p) {
+		return nil, 0
+	}
+	at := int64(p.Timestamp())
 	switch {
-	case flags.NoRecordedValue():
+	case p.Flags().NoRecordedValue():
 		e.counts.refuse(noRecordedValue, 1)
 		return nil, 0
 	case at == 0:
 		e.counts.refuse(noTimestamp, 1)
 		return nil, 0
-	case at < 0 || e.watermark.Ahead(at, b.now):
+	case at < 0 || e.watermark.Ahead(at, b.now): // a time beyond 2262 is negative
 		e.counts.refuse(future, 1)
 		return nil, 0
 	}
@@ -141,72 +156,78 @@ func (e *engine) find(b *batch, point pcommon.Map, ts pcommon.Timestamp, flags p
 		scope := b.sm.Scope()
 		b.scope = attrs.Combine(attrs.String(scope.Name()), attrs.String(scope.Version()), attrs.Hash(scope.Attributes()))
 	}
-	id := attrs.Combine(b.resource, b.scope, attrs.String(b.metric.Name()), attrs.Hash(point))
+	// The unit is part of the identity: a series that changes it is another one.
+	id := attrs.Combine(b.resource, b.scope, attrs.String(b.metric.Name()), attrs.String(b.metric.Unit()), attrs.Hash(p.Attributes()))
 	in := e.inputs.series[id]
-	if in == nil {
-		if !e.inputs.room() {
-			e.counts.refuse(seriesLimit, 1)
-			return nil, 0
-		}
+	switch {
+	case in == nil && !e.inputs.room():
+		e.counts.refuse(seriesLimit, 1)
+		return nil, 0
+	case in == nil:
 		in = &input{}
 		e.inputs.series[id] = in
-		e.bind(b, in, point)
+		e.bind(b, in, p.Attributes())
+	case in.generation != e.inputs.generation:
+		e.bind(b, in, p.Attributes())
 	}
 	in.heard = b.now
 	return in, at
 }
 
+// selects evaluates the conditions of all uses on a point, into the scratch, and reports whether one of them holds. A point
+// of which none holds because one could not be evaluated is refused.
+func selects[P any](e *engine, b *batch, p P) bool {
+	e.input.holds = e.input.holds[:0]
+	selected, failed := false, false
+	for _, use := range b.uses {
+		ok, err := use.Accepts(b.ctx, b.rm, b.sm, b.metric, p)
+		if err != nil {
+			failed = true
+			e.set.Logger.Debug("a condition could not be evaluated", zap.String("slo_id", e.judge.SLO(use.SLO).ID), zap.Error(err))
+		}
+		e.input.holds = append(e.input.holds, ok && err == nil)
+		selected = selected || (ok && err == nil)
+	}
+	if !selected && failed {
+		e.counts.refuse(conditionError, 1)
+	}
+	return selected
+}
+
 // bind says which judged series an input series counts for.
 func (e *engine) bind(b *batch, in *input, point pcommon.Map) {
+	in.generation = e.inputs.generation
 	in.bindings = make([]binding, len(b.uses))
+	in.counts = false
 	for i, use := range b.uses {
 		keys := e.judge.GroupBy(use.SLO)
 		values := make([]string, len(keys))
 		for k, key := range keys {
 			if v, ok := attrs.Lookup(key, point, b.sm.Scope().Attributes(), b.rm.Resource().Attributes()); ok {
-				values[k] = v.AsString()
+				values[k] = strings.Clone(v.AsString()) // a part of the batch's memory would keep all of it
 			}
 		}
-		in.bindings[i] = binding{use: use, scale: use.Scale(b.metric.Unit()), slo: use.SLO, values: values}
+		in.bindings[i] = binding{use: use, scale: use.Scale(b.metric.Name(), b.metric.Unit()), slo: use.SLO, values: values}
+		in.counts = in.counts || use.Counter
 	}
 }
 
-// targets returns the bindings that take a point: those whose condition holds and whose window is still open. Without
-// any, why says what kept the point from counting; none says that no condition holds, which is no refusal.
-func targets[P any](e *engine, b *batch, in *input, at int64, p P) (taken []*binding, why reason) {
-	taken = e.input.targets[:0]
+// give hands a point to the bindings that take it, those whose condition holds and whose window is still open, and counts
+// it once: as accepted if it counted for any SLO, else by the last reason why it did not.
+func (e *engine) give(b *batch, in *input, at int64, exemplars pmetric.ExemplarSlice, add func(t *binding) reason) {
+	why, counted := none, false
 	for i := range in.bindings {
-		bound := &in.bindings[i]
-		if bound.use.Conditional() {
-			ok, err := bound.use.Accepts(b.ctx, b.rm, b.sm, b.metric, p)
-			if err != nil {
-				e.set.Logger.Debug("a condition could not be evaluated", zap.String("slo_id", e.judge.SLO(bound.slo).ID), zap.Error(err))
-				why = conditionError
-				continue
-			}
-			if !ok {
-				continue
-			}
+		t := &in.bindings[i]
+		if b.conditional && !e.input.holds[i] {
+			continue
 		}
-		if bound.series == nil || bound.series.Gone() {
-			bound.series = e.judge.Series(bound.slo, bound.values)
+		if t.series == nil || t.series.Gone() {
+			t.series = e.judge.Series(t.slo, t.values)
 		}
-		if e.judge.Late(bound.series, at) {
+		if e.judge.Late(t.series, at) {
 			why = tooLate
 			continue
 		}
-		taken = append(taken, bound)
-	}
-	e.input.targets = taken
-	return taken, why
-}
-
-// give hands a point to the bindings that take it and counts it once: as accepted if it counted for any SLO, else by
-// the last reason why it did not.
-func give[P any](e *engine, b *batch, in *input, at int64, p P, exemplars pmetric.ExemplarSlice, add func(t *binding) reason) {
-	taken, why := targets(e, b, in, at, p)
-	counted := false
-	for _, t := range taken {
 		if r := add(t); r != none {
 			why = r
 			continue
@@ -215,12 +236,11 @@ func give[P any](e *engine, b *batch, in *input, at int64, p P, exemplars pmetri
 		e.addExemplars(t, at, exemplars)
 	}
 	if counted || why == tooLate {
-		b.newest = max(b.newest, at) // late points too are a sign of life
+		b.newest = max(b.newest, at)
 	}
-	switch {
-	case counted:
+	if counted {
 		e.counts.accepted++
-	case why != none:
+	} else {
 		e.counts.refuse(why, 1)
 	}
 }

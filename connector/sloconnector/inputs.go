@@ -19,12 +19,14 @@ type input struct {
 	exponential delta.Exponential
 	bounds      []float64 // of the last point, as they came
 	scaled      []scaledBounds
+	counts      bool // one of the bindings takes what was added to a counter, whatever the metric's type says
+	generation  uint64
 	heard       int64 // wall clock
 }
 
 // scratch is reused from point to point.
 type scratch struct {
-	targets     []*binding
+	holds       []bool // by use: whether its condition holds for the point
 	counts      []uint64
 	exponential sketch.Exponential
 }
@@ -72,11 +74,13 @@ func scaleBounds(bounds []float64, scale float64) scaledBounds {
 
 // inputs holds the input series by their identity. Idle ones expire.
 type inputs struct {
-	max     int
-	ttl     int64
-	series  map[uint64]*input
-	checked int64
-	evicted uint64
+	max int
+	ttl int64
+	// generation counts the catalogs: an input series of an earlier one has to find its SLOs anew.
+	generation uint64
+	series     map[uint64]*input
+	checked    int64
+	evicted    uint64
 }
 
 func newInputs(limit int, ttl time.Duration) *inputs {

@@ -4,7 +4,6 @@ package sloconnector
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -16,63 +15,66 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 )
 
-// gauge takes a value that stands for itself: one event of a threshold, a ready ratio, or, where the spec says that
-// its source only grows, a counter whose type was lost on the way.
-func (e *engine) gauge(b *batch, in *input, at int64, p pmetric.NumberDataPoint) {
-	v := number(p)
-	if !e.usable(v) {
+// number takes a value that stands for itself: one event of a threshold, a ready ratio, an amount. A use whose spec says that
+// its source only grows takes what was added, even where the type was lost on the way.
+func (e *engine) number(b *batch, in *input, at int64, p pmetric.NumberDataPoint, rising bool, start pcommon.Timestamp) {
+	v, why := valueOf(p)
+	if why != none {
+		e.counts.refuse(why, 1)
 		return
 	}
-	if in.bindings[0].use.Counter {
-		e.counter(b, in, at, p, v, e.since(in, at, 0))
-		return
-	}
-	give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason { return add(t, at, v) })
-}
-
-// sum takes what was added to a counter. A sum that may fall is a gauge by another name.
-func (e *engine) sum(b *batch, in *input, at int64, sum pmetric.Sum, p pmetric.NumberDataPoint) {
-	v := number(p)
-	if !e.usable(v) {
-		return
-	}
-	switch {
-	case sum.AggregationTemporality() == pmetric.AggregationTemporalityDelta:
-		e.increment(b, in, at, p, v, at-int64(p.StartTimestamp()))
-	case !sum.IsMonotonic():
-		give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason { return add(t, at, v) })
-	default:
-		e.counter(b, in, at, p, v, e.since(in, at, p.StartTimestamp()))
-	}
-}
-
-// counter takes the value of a cumulative counter.
-func (e *engine) counter(b *batch, in *input, at int64, p pmetric.NumberDataPoint, v float64, at0 delta.Point) {
-	before := in.number.Last()
-	if before == 0 {
-		before = at0.Start
-	}
-	added, outcome := in.number.Add(at0, v)
-	if e.happened(outcome) {
-		e.increment(b, in, at, p, added, at-before)
-	}
-}
-
-// increment takes what was added to a counter over a span of time. A threshold is on its rate a second.
-func (e *engine) increment(b *batch, in *input, at int64, p pmetric.NumberDataPoint, added float64, span int64) {
-	if added < 0 {
-		e.counts.refuse(negative, 1)
-		return
-	}
-	give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason {
-		if t.use.Role != selection.Value {
-			return add(t, at, added)
+	var added float64
+	var span int64
+	outcome := delta.Added
+	if rising || in.counts {
+		before := in.number.Last()
+		if before == 0 {
+			before = int64(start)
 		}
-		if span <= 0 {
-			return noInterval
+		added, outcome = in.number.Add(e.since(in, at, start), v)
+		span = at - before
+	}
+	e.give(b, in, at, p.Exemplars(), func(t *binding) reason {
+		if !rising && !t.use.Counter {
+			return add(t, at, v)
 		}
-		return add(t, at, added/time.Duration(span).Seconds())
+		if why := reasonOf(outcome); why != none {
+			return why
+		}
+		return increase(t, at, added, span)
 	})
+}
+
+// sum takes a point of a sum. One that may fall is a gauge by another name.
+func (e *engine) sum(b *batch, in *input, at int64, sum pmetric.Sum, p pmetric.NumberDataPoint) {
+	if sum.AggregationTemporality() == pmetric.AggregationTemporalityCumulative {
+		e.number(b, in, at, p, sum.IsMonotonic(), p.StartTimestamp())
+		return
+	}
+	v, why := valueOf(p)
+	if why != none {
+		e.counts.refuse(why, 1)
+		return
+	}
+	span := int64(0)
+	if p.StartTimestamp() != 0 {
+		span = at - int64(p.StartTimestamp())
+	}
+	e.give(b, in, at, p.Exemplars(), func(t *binding) reason { return increase(t, at, v, span) })
+}
+
+// increase takes what was added to a counter over a span of time. A threshold is on its rate a second.
+func increase(t *binding, at int64, added float64, span int64) reason {
+	switch {
+	case t.use.Role != selection.Value:
+		return add(t, at, added)
+	case added < 0:
+		return negative
+	case span <= 0:
+		return noInterval
+	default:
+		return add(t, at, added/time.Duration(span).Seconds())
+	}
 }
 
 // add gives one value to a judged series.
@@ -82,29 +84,37 @@ func add(t *binding, at int64, v float64) reason {
 		if !t.series.AddValue(at, v*t.scale) {
 			return layoutLimit
 		}
-	case selection.RawSuccess:
-		t.series.AddRatio(at, v*t.scale, 1)
-	case selection.RawFailure:
-		t.series.AddRatio(at, 1-v*t.scale, 1)
+		return none
+	case selection.RawSuccess, selection.RawFailure:
+		good := v * t.scale
+		if t.use.Role == selection.RawFailure {
+			good = 1 - good
+		}
+		if good < -ratioSlack || good > 1+ratioSlack {
+			return outOfRange
+		}
+		t.series.AddRaw(at, good)
+		return none
 	default:
 		return addCount(t, at, v)
 	}
-	return none
 }
+
+// ratioSlack keeps rounding from putting a ratio out of range.
+const ratioSlack = 1e-9
 
 // addCount gives a number of events to a ratio.
 func addCount(t *binding, at int64, n float64) reason {
+	if n < 0 {
+		return negative
+	}
 	switch t.use.Role {
 	case selection.Good:
-		t.series.AddRatio(at, n, 0)
+		t.series.AddGood(at, n)
 	case selection.Bad:
-		t.series.AddRatio(at, -n, 0) // good = total − bad
+		t.series.AddBad(at, n)
 	case selection.Total:
-		good := 0.0
-		if t.series.SLO().Indicator.Ratio.Bad != nil {
-			good = n
-		}
-		t.series.AddRatio(at, good, n)
+		t.series.AddTotal(at, n)
 	default:
 		return unsupportedShape // a ready ratio is no distribution
 	}
@@ -116,26 +126,29 @@ func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.Ag
 	if len(counts) == 0 && len(bounds) == 0 { // OTLP allows a histogram of a count and a sum alone
 		counts = append(counts, p.Count())
 	}
-	if !sketch.Valid(bounds, counts) {
+	n, ok := sketch.Total(counts)
+	if !ok || !sketch.Valid(bounds, counts) {
 		e.counts.refuse(badBuckets, 1)
 		return
 	}
-	if total(counts) != p.Count() {
+	if n != p.Count() {
 		e.counts.refuse(countMismatch, 1)
 		return
 	}
 	if temporality == pmetric.AggregationTemporalityCumulative {
 		added, outcome := in.explicit.Add(e.since(in, at, p.StartTimestamp()), bounds, counts)
-		if !e.happened(outcome) {
+		if why := reasonOf(outcome); why != none {
+			e.counts.refuse(why, 1)
 			return
 		}
 		counts = added
+		n, _ = sketch.Total(counts)
 	}
-	give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason {
+	e.give(b, in, at, p.Exemplars(), func(t *binding) reason {
 		if t.use.Role != selection.Value {
-			return addCount(t, at, float64(total(counts)))
+			return addCount(t, at, float64(n))
 		}
-		if !t.series.AddExplicit(at, in.inBase(bounds, t.scale), counts) {
+		if !t.series.AddExplicit(at, in.inBase(bounds, t.scale), counts, n) {
 			return layoutLimit
 		}
 		return none
@@ -147,7 +160,7 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 	h.Scale, h.ZeroCount, h.ZeroThreshold, h.Factor = p.Scale(), p.ZeroCount(), p.ZeroThreshold(), 1
 	copyBuckets(&h.Positive, p.Positive())
 	copyBuckets(&h.Negative, p.Negative())
-	if !h.Valid() {
+	if !h.Normalize() {
 		e.counts.refuse(badBuckets, 1)
 		return
 	}
@@ -157,17 +170,19 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 	}
 	if temporality == pmetric.AggregationTemporalityCumulative {
 		added, outcome := in.exponential.Add(e.since(in, at, p.StartTimestamp()), h)
-		if !e.happened(outcome) {
+		if why := reasonOf(outcome); why != none {
+			e.counts.refuse(why, 1)
 			return
 		}
 		h = added
 	}
-	give(e, b, in, at, p, p.Exemplars(), func(t *binding) reason {
+	n := h.Count()
+	e.give(b, in, at, p.Exemplars(), func(t *binding) reason {
 		if t.use.Role != selection.Value {
-			return addCount(t, at, float64(h.Count()))
+			return addCount(t, at, float64(n))
 		}
 		h.Factor = t.scale
-		if !t.series.AddExponential(at, h) {
+		if !t.series.AddExponential(at, h, n) {
 			return layoutLimit
 		}
 		return none
@@ -183,44 +198,47 @@ func (e *engine) since(in *input, at int64, start pcommon.Timestamp) delta.Point
 	return delta.Point{Start: int64(start), Time: at, Since: since}
 }
 
-// happened reports whether a cumulative point tells of new events, and counts it where it does not.
-func (e *engine) happened(outcome delta.Outcome) bool {
+// reasonOf says why a cumulative point tells of no new events, none if it does.
+func reasonOf(outcome delta.Outcome) reason {
 	switch outcome {
 	case delta.Baseline:
-		e.counts.refuse(baseline, 1)
+		return baseline
 	case delta.Reset:
-		e.counts.refuse(reset, 1)
+		return reset
 	case delta.Stale:
-		e.counts.refuse(stale, 1)
+		return stale
 	default:
-		return true
+		return none
 	}
-	return false
 }
 
-// usable refuses what is no measurement: some engines write −1 for "not known".
-func (e *engine) usable(v float64) bool {
+// valueOf is the value of a point, or why it is no measurement: some engines write −1 for "not known".
+func valueOf(p pmetric.NumberDataPoint) (v float64, why reason) {
+	switch p.ValueType() {
+	case pmetric.NumberDataPointValueTypeInt:
+		v = float64(p.IntValue())
+	case pmetric.NumberDataPointValueTypeDouble:
+		v = p.DoubleValue()
+	default:
+		return 0, noValue
+	}
 	switch {
 	case math.IsNaN(v), math.IsInf(v, 0):
-		e.counts.refuse(notFinite, 1)
+		return 0, notFinite
 	case v == -1:
-		e.counts.refuse(sentinel, 1)
+		return 0, sentinel
 	default:
-		return true
+		return v, none
 	}
-	return false
-}
-
-func number(p pmetric.NumberDataPoint) float64 {
-	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-		return float64(p.IntValue())
-	}
-	return p.DoubleValue()
 }
 
 // addExemplars offers the traces behind a point. A scraped exemplar stays until the next one replaces it, so its own time
 // decides whether it is of this window.
+// Of a ratio only what is bad can be a witness.
 func (e *engine) addExemplars(t *binding, at int64, all pmetric.ExemplarSlice) {
+	if t.use.Role != selection.Value && t.use.Role != selection.Bad {
+		return
+	}
 	for _, x := range all.All() {
 		if when := int64(x.Timestamp()); when != 0 && e.judge.PaneStart(t.slo, when) != e.judge.PaneStart(t.slo, at) {
 			continue
@@ -241,7 +259,7 @@ func (in *input) ownBounds(bounds pcommon.Float64Slice) []float64 {
 		same = in.bounds[i] == bounds.At(i)
 	}
 	if !same {
-		in.bounds = slices.Clone(bounds.AsRaw())
+		in.bounds = bounds.AsRaw() // a copy
 	}
 	return in.bounds
 }
@@ -260,11 +278,4 @@ func copyBuckets(to *sketch.Buckets, from pmetric.ExponentialHistogramDataPointB
 	for i := range from.BucketCounts().Len() {
 		to.Counts = append(to.Counts, from.BucketCounts().At(i))
 	}
-}
-
-func total(counts []uint64) (n uint64) {
-	for _, c := range counts {
-		n += c
-	}
-	return n
 }

@@ -4,7 +4,7 @@ package sloconnector
 
 import (
 	"context"
-	"math"
+	"errors"
 	"slices"
 	"time"
 
@@ -14,94 +14,94 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
-// maxPendingEvents bounds the violation events that wait for their consumer.
-const maxPendingEvents = 10_000
+// maxBatchPoints bounds what is handed to the metrics consumer at once: a batch of all results of ten thousand groups would
+// not pass the 4 MiB that gRPC takes by default.
+const maxBatchPoints = 8000
 
 // tenantKeys are the attributes by which tenants are told apart; results keep them on their resource.
 var tenantKeys = []string{"k8s.namespace.name", "service.namespace", "service.name", "tenant"}
 
-// publish tells what is new since the last call. Counters are cumulative, so a batch that a consumer refuses is made
-// good by the next; events are kept until they are taken.
-func (e *engine) publish(ctx context.Context) {
+// publishMetrics tells what is new since the last call. When a consumer refuses a batch, all results are told again: the
+// counters among them are cumulative, so nothing is lost.
+func (e *engine) publishMetrics(ctx context.Context) {
 	e.mu.Lock()
-	batch := e.collect()
-	fresh := e.judge.TakeEvents()
+	batches := e.collect()
 	e.mu.Unlock()
-
-	e.pending = append(e.pending, fresh...)
-	if over := len(e.pending) - maxPendingEvents; over > 0 {
-		e.pending = slices.Delete(e.pending, 0, over)
-		e.own.dropped.Add(ctx, int64(over))
-	}
-	for i := range fresh {
-		e.log(&fresh[i])
-	}
-	if e.metrics != nil && batch.Points() > 0 {
-		if err := e.metrics.ConsumeMetrics(ctx, batch.Metrics()); err != nil {
-			e.set.Logger.Warn("results were not taken; the next ones make them good", zap.Error(err))
-		}
-	}
-	if e.logs == nil {
-		e.pending = nil
+	if e.metrics == nil {
 		return
 	}
-	if len(e.pending) > 0 {
-		if err := e.logs.ConsumeLogs(ctx, e.records(e.pending)); err != nil {
-			e.set.Logger.Warn("violation events were not taken and are sent again", zap.Int("events", len(e.pending)), zap.Error(err))
-			return
+	var errs []error
+	for _, batch := range batches {
+		errs = append(errs, e.metrics.ConsumeMetrics(ctx, batch.Metrics()))
+	}
+	if err := errors.Join(errs...); err != nil {
+		e.mu.Lock()
+		e.retell = true
+		e.mu.Unlock()
+		if ctx.Err() == nil {
+			e.set.Logger.Warn("results were not taken; all are told again", zap.Error(err))
 		}
-		e.pending = nil
 	}
 }
 
-// collect writes the series with something to tell, and from time to time all of them.
-func (e *engine) collect() *emit.Batch {
-	batch := emit.NewBatch(metadata.ScopeName)
-	now := e.now()
-	all := e.cfg.RefreshInterval > 0 && now.Sub(e.refreshed) >= e.cfg.RefreshInterval
-	if all {
-		e.refreshed = now
+// collect writes the series with something to tell, and in turns all the others, so that each is told once in every
+// refresh_interval. The caller holds the mutex.
+func (e *engine) collect() []*emit.Batch {
+	batches := []*emit.Batch{emit.NewBatch(metadata.ScopeName)}
+	to := func() *emit.Batch {
+		last := batches[len(batches)-1]
+		if last.Points() >= maxBatchPoints {
+			last = emit.NewBatch(metadata.ScopeName)
+			batches = append(batches, last)
+		}
+		return last
 	}
-	e.judge.Each(func(s *judge.Series) {
-		if s.Dirty || all {
-			s.Dirty = false
-			e.series(batch, s)
-		}
-	})
-	e.judge.EachTally(func(t *judge.Tally) {
-		if t.Dirty || all {
-			t.Dirty = false
-			e.tally(batch, t)
-		}
-	})
-	return batch
+	now := e.now()
+	e.judge.Changes(e.turn(now), func(s *judge.Series) { e.series(to(), s, now) }, func(t *judge.Tally) { e.tally(to(), t) })
+	if batches[0].Points() == 0 {
+		return nil
+	}
+	return batches
+}
+
+// turn says which of the unchanged results are told: each second another share of them.
+func (e *engine) turn(now time.Time) judge.Turn {
+	switch {
+	case e.retell:
+		e.retell = false
+		return judge.All
+	case e.cfg.RefreshInterval == 0 || now.Sub(e.refreshed) < min(time.Second, e.cfg.RefreshInterval):
+		return judge.Changed
+	}
+	e.refreshed = now
+	e.turns++
+	return judge.Turn{Of: max(uint64(e.cfg.RefreshInterval/time.Second), 1), Number: e.turns}
 }
 
 // series writes one judged series, in event time.
-func (e *engine) series(batch *emit.Batch, s *judge.Series) {
+func (e *engine) series(batch *emit.Batch, s *judge.Series, now time.Time) {
 	r, slo := s.Result(), s.SLO()
-	at := max(r.End, s.Newest())
-	if at <= 0 {
-		return // nothing has happened yet, so there is no time at which to tell it
+	at := r.End
+	if at == 0 {
+		// No input yet, so there is no event time: the promise is shown as of a window that no input can still belong to.
+		at = window.Start(now.UnixNano(), s.Window()) - int64(s.Window())
 	}
-	to := e.resource(batch, s)
-	label := func(m pcommon.Map) { labels(m, s) }
-	if s.Newest() != window.Unset {
-		good, bad := s.Events()
+	to := e.resource(batch, s.Identity)
+	label := func(m pcommon.Map) { labels(m, s.Identity) }
+	if s.First() != window.Unset {
+		good, bad, told := s.Events()
 		for _, o := range [...]struct {
 			outcome string
 			n       uint64
 		}{{"good", good}, {"bad", bad}} {
-			m := to.Counter(sliEvents, s.First(), s.Newest(), o.n)
+			m := to.Counter(sliEvents, s.First(), told, o.n)
 			label(m)
 			m.PutStr("outcome", o.outcome)
 		}
-	}
-	if r.End > 0 {
-		at = r.End
 	}
 	label(to.Gauge(objective, at, slo.TargetValue()))
 	to.StateSet(state, at, int(r.State), label)
@@ -117,13 +117,14 @@ func (e *engine) series(batch *emit.Batch, s *judge.Series) {
 		label(m)
 		m.PutStr("bound", b.bound)
 	}
-	e.warnOfShortResolution(s)
+	if r.State == judge.AtRisk {
+		e.warnOfShortResolution(slo)
+	}
 }
 
 // warnOfShortResolution says, once an SLO, that its verdict is only a bound.
-func (e *engine) warnOfShortResolution(s *judge.Series) {
-	slo := s.SLO()
-	if s.Result().State != judge.AtRisk || e.warned[slo.ID] {
+func (e *engine) warnOfShortResolution(slo *openslo.SLO) {
+	if e.warned[slo.ID] {
 		return
 	}
 	e.warned[slo.ID] = true
@@ -132,27 +133,22 @@ func (e *engine) warnOfShortResolution(s *judge.Series) {
 }
 
 func (e *engine) tally(batch *emit.Batch, t *judge.Tally) {
-	s := t.Series()
-	at := max(t.Newest(), s.Newest())
-	if at <= 0 {
+	n, start, at := t.Count()
+	if at == window.Unset {
 		return
 	}
-	start := at
-	if s.First() != window.Unset {
-		start = s.First()
-	}
-	m := e.resource(batch, s).Counter(violations, start, at, t.Count())
-	labels(m, s)
+	m := e.resource(batch, t.Of()).Counter(violations, start, at, n)
+	labels(m, t.Of())
 	m.PutStr("slo.policy", t.Policy())
 }
 
-// resource is where a series' results go: who the tenant is, and which collector says so.
-func (e *engine) resource(batch *emit.Batch, s *judge.Series) *emit.Resource {
-	return batch.Resource(s.Tenant(tenantKeys), func(m pcommon.Map) { e.describeResource(m, s) })
+// resource is where results go: who the tenant is, and which collector says so.
+func (e *engine) resource(batch *emit.Batch, of *judge.Identity) *emit.Resource {
+	return batch.Resource(of.Tenant(tenantKeys), func(m pcommon.Map) { e.describeResource(m, of) })
 }
 
-func (e *engine) describeResource(m pcommon.Map, s *judge.Series) {
-	s.Group(func(key, value string) {
+func (e *engine) describeResource(m pcommon.Map, of *judge.Identity) {
+	of.Group(func(key, value string) {
 		if slices.Contains(tenantKeys, key) {
 			m.PutStr(key, value)
 		}
@@ -163,37 +159,16 @@ func (e *engine) describeResource(m pcommon.Map, s *judge.Series) {
 }
 
 // labels writes the canonical labels and the group.
-func labels(m pcommon.Map, s *judge.Series) {
-	slo := s.SLO()
+func labels(m pcommon.Map, of *judge.Identity) {
+	slo := of.SLO()
 	m.EnsureCapacity(8)
 	m.PutStr("slo_id", slo.ID)
 	m.PutStr("service", slo.Service)
 	m.PutStr("slo_class", string(slo.Class))
 	m.PutStr("target", slo.Target())
 	m.PutStr("unit", slo.Unit)
-	s.Group(func(key, value string) {
-		if !slices.Contains(canonical, key) {
-			m.PutStr(key, value)
-		}
-	})
-	if s.Overflow() {
+	of.Group(func(key, value string) { m.PutStr(key, value) })
+	if of.Overflow() {
 		m.PutBool("otel.metric.overflow", true)
-	}
-}
-
-// log tells the operator at the console what a violation event tells the backends.
-func (e *engine) log(ev *judge.Event) {
-	fields := []zap.Field{
-		zap.String("slo.policy", ev.Policy), zap.String("slo.violation.id", ev.ID), zap.String("reason", ev.Reason),
-		zap.Time("event_time", time.Unix(0, ev.Time).UTC()),
-	}
-	ev.Series.Group(func(key, value string) { fields = append(fields, zap.String(key, value)) })
-	if !math.IsNaN(ev.Observed) {
-		fields = append(fields, zap.Float64("slo.observed", ev.Observed))
-	}
-	if ev.Opened {
-		e.set.Logger.Warn("a promise is broken", fields...)
-	} else {
-		e.set.Logger.Info("a promise is kept again", fields...)
 	}
 }

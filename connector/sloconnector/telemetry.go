@@ -27,8 +27,10 @@ const (
 	baseline
 	reset
 	stale
+	noValue
 	notFinite
 	sentinel
+	outOfRange
 	negative
 	badBuckets
 	countMismatch
@@ -44,7 +46,7 @@ const (
 // reasonNames are the values of the attribute reason, explained in README.md.
 var reasonNames = [reasons]string{
 	tooLate: "late", future: "future", noTimestamp: "no_timestamp", noRecordedValue: "no_recorded_value",
-	baseline: "baseline", reset: "reset", stale: "stale", notFinite: "not_finite", sentinel: "sentinel",
+	baseline: "baseline", reset: "reset", stale: "stale", noValue: "no_value", notFinite: "not_finite", outOfRange: "out_of_range", sentinel: "sentinel",
 	negative: "negative", badBuckets: "bad_buckets", countMismatch: "count_mismatch", noTemporality: "no_temporality",
 	noInterval: "no_interval", unsupportedShape: "unsupported_shape", conditionError: "condition_error",
 	layoutLimit: "layout_limit", seriesLimit: "series_limit",
@@ -56,6 +58,7 @@ type counts struct {
 	refused  [reasons]int64
 }
 
+// refuse counts points that did not count; none is for those that no SLO selects, which are nobody's.
 func (c *counts) refuse(why reason, n int) { c.refused[why] += int64(n) }
 
 // telemetry is what the connector says of itself.
@@ -68,15 +71,30 @@ type telemetry struct {
 	reasons    [reasons]metric.MeasurementOption
 	told       uint64 // evictions counted so far
 
-	// sizes are observed, so that they end with the component.
-	series, inputs atomic.Int64
-	sizes          metric.Registration
+	// gauges are observed, so that they end with the component.
+	gauges  []gauge
+	observe metric.Registration
 }
+
+// gauge is a size of something that data can fill.
+type gauge struct {
+	name, unit, description string
+	value                   atomic.Int64
+}
+
+// The gauges, by their place in telemetry.gauges.
+const (
+	seriesGauge = iota
+	inputsGauge
+	sourcesGauge
+	ignoredSourcesGauge
+	pendingGauge
+)
 
 func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	meter := set.MeterProvider.Meter(metadata.ScopeName)
 	t := &telemetry{}
-	var errs [7]error
+	var errs [5]error
 	t.accepted, errs[0] = meter.Int64Counter("otelcol_slo_points_accepted", metric.WithUnit("{datapoint}"),
 		metric.WithDescription("Data points that counted for at least one SLO."))
 	t.refused, errs[1] = meter.Int64Counter("otelcol_slo_points_refused", metric.WithUnit("{datapoint}"),
@@ -85,27 +103,43 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 		metric.WithDescription("Series forgotten because nothing was heard of them."))
 	t.dropped, errs[3] = meter.Int64Counter("otelcol_slo_events_dropped", metric.WithUnit("{event}"),
 		metric.WithDescription("Violation events that no consumer took in time."))
-	series, err := meter.Int64ObservableGauge("otelcol_slo_series", metric.WithUnit("{series}"),
-		metric.WithDescription("Series that are judged (SLO × group)."))
-	errs[4] = err
-	inputs, err := meter.Int64ObservableGauge("otelcol_slo_input_series", metric.WithUnit("{series}"),
-		metric.WithDescription("Input series that are remembered."))
-	errs[5] = err
-	t.evaluation, errs[6] = meter.Float64Histogram("otelcol_slo_evaluation_duration", metric.WithUnit("s"),
+	t.evaluation, errs[4] = meter.Float64Histogram("otelcol_slo_evaluation_duration", metric.WithUnit("s"),
 		metric.WithDescription("Time spent on one batch."),
 		metric.WithExplicitBucketBoundaries(0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1))
 	for i, name := range reasonNames {
 		t.reasons[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
 	}
-	t.sizes, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		o.ObserveInt64(series, t.series.Load())
-		o.ObserveInt64(inputs, t.inputs.Load())
-		return nil
-	}, series, inputs)
-	return t, errors.Join(append(errs[:], err)...)
+	return t, errors.Join(append(errs[:], t.register(meter))...)
 }
 
-func (t *telemetry) shutdown() error { return t.sizes.Unregister() }
+func (t *telemetry) register(meter metric.Meter) error {
+	t.gauges = []gauge{
+		seriesGauge:         {name: "otelcol_slo_series", unit: "{series}", description: "Series that are judged (SLO × group)."},
+		inputsGauge:         {name: "otelcol_slo_input_series", unit: "{series}", description: "Input series that are remembered."},
+		sourcesGauge:        {name: "otelcol_slo_sources", unit: "{source}", description: "Sources whose slowest decides when windows close."},
+		ignoredSourcesGauge: {name: "otelcol_slo_ignored_sources", unit: "{source}", description: "Sources that windows do not wait for: idle, or their clock is too far behind."},
+		pendingGauge:        {name: "otelcol_slo_pending_events", unit: "{event}", description: "Violation events that wait for a consumer."},
+	}
+	instruments := make([]metric.Int64ObservableGauge, len(t.gauges))
+	all := make([]metric.Observable, len(t.gauges))
+	for i := range t.gauges {
+		g, err := meter.Int64ObservableGauge(t.gauges[i].name, metric.WithUnit(t.gauges[i].unit), metric.WithDescription(t.gauges[i].description))
+		if err != nil {
+			return err
+		}
+		instruments[i], all[i] = g, g
+	}
+	var err error
+	t.observe, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		for i, g := range instruments {
+			o.ObserveInt64(g, t.gauges[i].value.Load())
+		}
+		return nil
+	}, all...)
+	return err
+}
+
+func (t *telemetry) shutdown() error { return t.observe.Unregister() }
 
 // consumed hands a batch's counts on and clears them.
 func (t *telemetry) consumed(ctx context.Context, c *counts, took time.Duration) {
@@ -113,7 +147,7 @@ func (t *telemetry) consumed(ctx context.Context, c *counts, took time.Duration)
 		t.accepted.Add(ctx, c.accepted)
 	}
 	for i, n := range c.refused {
-		if n > 0 {
+		if n > 0 && reason(i) != none {
 			t.refused.Add(ctx, n, t.reasons[i])
 		}
 	}
@@ -121,10 +155,14 @@ func (t *telemetry) consumed(ctx context.Context, c *counts, took time.Duration)
 	*c = counts{}
 }
 
-// observe tells the sizes of the maps. The caller holds the engine's mutex.
-func (t *telemetry) observe(e *engine) {
-	t.series.Store(int64(e.judge.Len()))
-	t.inputs.Store(int64(len(e.inputs.series)))
+// sizes notes how full the maps are. The caller holds the engine's mutex.
+func (t *telemetry) sizes(e *engine) {
+	waiting, ignored := e.watermark.Sources()
+	for i, n := range map[int]int{
+		seriesGauge: e.judge.Len(), inputsGauge: len(e.inputs.series), sourcesGauge: waiting, ignoredSourcesGauge: ignored,
+	} {
+		t.gauges[i].value.Store(int64(n))
+	}
 	if evicted := e.judge.Evicted() + e.inputs.evicted; evicted > t.told {
 		t.evicted.Add(context.Background(), int64(evicted-t.told))
 		t.told = evicted

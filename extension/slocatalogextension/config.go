@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-llm/otelcol-llm/extension/slocatalogextension/samples"
 	"github.com/otelcol-llm/otelcol-llm/internal/strict"
 )
 
@@ -31,16 +32,14 @@ var _ component.Config = (*Config)(nil)
 // Validate names each setting that is wrong and what would be right.
 func (c *Config) Validate() error {
 	if len(c.Paths) == 0 {
-		return errors.New("paths: is empty: list files, globs or directories with SLO files, or " + builtinScheme + builtinNames()[0])
+		return errors.New("paths: is empty: list files, globs or directories with SLO files, or " + samples.Scheme + "vllm")
 	}
 	var errs []error
 	for i, path := range c.Paths {
-		name, builtin := strings.CutPrefix(path, builtinScheme)
-		switch {
-		case strings.TrimSpace(path) == "":
+		if strings.TrimSpace(path) == "" {
 			errs = append(errs, fmt.Errorf("paths[%d]: is empty: write a file, glob or directory, or remove it", i))
-		case builtin && !isBuiltin(name):
-			errs = append(errs, fmt.Errorf("paths[%d]: unknown builtin %q: known are %s", i, name, strings.Join(builtinNames(), ", ")))
+		} else if _, err := samples.Check(path); err != nil {
+			errs = append(errs, fmt.Errorf("paths[%d]: %w", i, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -50,7 +50,7 @@ func TestAWrongConfigurationNamesItsKeyAndTheCure(t *testing.T) {
 	f("slo_catalog/none", none)
 	f("slo_catalog/empty", none)
 	f("slo_catalog/blank", `paths[1]: is empty: write a file, glob or directory, or remove it
-paths[2]: unknown builtin "vlm": known are vllm
+paths[2]: unknown builtin "vlm": known are mlperf, vllm
 paths[3]: is empty`)
 	f("slo_catalog/typo", "has invalid keys: path")
 	f("slo_catalog/later", "has invalid keys: reload")

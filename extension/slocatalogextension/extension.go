@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
@@ -67,10 +69,10 @@ func explain(err error) error {
 
 // announce logs what was loaded, and what of it nobody here measures.
 func (e *sloCatalog) announce(c *openslo.Catalog) {
-	var foreign []string
+	unmeasured := make(map[string][]string) // why → slo_ids
 	for _, slo := range c.SLOs {
-		if !slo.Evaluated() {
-			foreign = append(foreign, slo.ID)
+		if why := slo.NotEvaluated(); why != "" {
+			unmeasured[why] = append(unmeasured[why], slo.ID)
 		}
 	}
 	e.set.Logger.Info("SLO catalog loaded",
@@ -79,9 +81,8 @@ func (e *sloCatalog) announce(c *openslo.Catalog) {
 	if len(c.SLOs) == 0 {
 		e.set.Logger.Warn("SLO catalog has no SLO, so nothing will be evaluated", zap.Strings("paths", e.cfg.Paths))
 	}
-	if len(foreign) > 0 {
-		e.set.Logger.Warn("SLOs with a metricSource.type other than "+openslo.TypeOpenTelemetry+" are not evaluated here",
-			zap.Strings("slo_ids", foreign))
+	for _, why := range slices.Sorted(maps.Keys(unmeasured)) {
+		e.set.Logger.Warn("SLOs are not evaluated here", zap.String("reason", why), zap.Strings("slo_ids", unmeasured[why]))
 	}
 }
 

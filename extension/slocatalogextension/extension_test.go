@@ -66,10 +66,22 @@ func TestABrokenPromiseKeepsTheCollectorFromStarting(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("a.yaml", []byte("apiVersion: openslo/v1\nkind: Service\nmetadata: {name: A}\n"), 0o600))
 	require.NoError(t, os.WriteFile("b.yaml", []byte("apiVersion: openslo/v1\nkind: Servce\nmetadata: {name: b}\n"), 0o600))
+	require.NoError(t, os.WriteFile("c.yaml", []byte(`apiVersion: openslo/v1
+kind: SLI
+metadata: {name: ttft}
+spec:
+  thresholdMetric:
+    metricSource:
+      type: opentelemetry
+      spec:
+        metric: a_seconds
+        condition: attributes["model_name"] == "qwen"
+`), 0o600))
 	ext := created(t, extensiontest.NewNopSettings(metadata.Type), "*.yaml", "missing")
-	require.EqualError(t, ext.Start(t.Context(), componenttest.NewNopHost()), `3 problems in the SLO files:
+	require.EqualError(t, ext.Start(t.Context(), componenttest.NewNopHost()), `4 problems in the SLO files:
 a.yaml:3: metadata.name: "A" is no RFC 1123 name: write up to 63 lower case letters, digits and inner dashes, e.g. chat-ttft
 b.yaml:2: kind: "Servce" is not known: write Service, DataSource, AlertNotificationTarget, AlertCondition, AlertPolicy, SLI, SLO or ViolationPolicy (did you mean Service?)
+c.yaml:10: spec.thresholdMetric.metricSource.spec.condition: is no OTTL condition: attributes[model_name] does not say what it belongs to: write datapoint.attributes[model_name], or metric, scope or resource before the dot; text stands in quotes
 missing: no such file or directory: correct the path`)
 	require.NoError(t, ext.Shutdown(t.Context()))
 }
@@ -87,6 +99,19 @@ spec:
   budgetingMethod: Occurrences
   objectives: [{op: lt, value: 500, target: 0.99}]
 `), 0o600))
+	require.NoError(t, os.WriteFile("composite.yaml", []byte(`apiVersion: openslo/v1
+kind: SLO
+metadata: {name: experience}
+spec:
+  service: shop
+  timeWindow: [{duration: 2w, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives:
+    - indicator: {metadata: {name: latency}, spec: {thresholdMetric: {metricSource: {type: opentelemetry, spec: {metric: a_seconds}}}}}
+      op: lt
+      value: 0.5
+      target: 0.99
+`), 0o600))
 	f := func(path, wantMessage string, wantFields map[string]any) {
 		t.Helper()
 		core, logs := observer.New(zap.WarnLevel)
@@ -100,8 +125,14 @@ spec:
 		require.NoError(t, ext.Shutdown(t.Context()))
 	}
 	f("empty.yaml", "SLO catalog has no SLO, so nothing will be evaluated", map[string]any{"paths": []any{"empty.yaml"}})
-	f("foreign.yaml", "SLOs with a metricSource.type other than opentelemetry are not evaluated here",
-		map[string]any{"slo_ids": []any{"llm:shop:latency:p99"}})
+	f("foreign.yaml", "SLOs are not evaluated here", map[string]any{
+		"reason":  "its metricSource is of type Prometheus, which another tool measures, and not opentelemetry",
+		"slo_ids": []any{"llm:shop:latency:p99"},
+	})
+	f("composite.yaml", "SLOs are not evaluated here", map[string]any{
+		"reason":  "it is part of a composite SLO, and those are not judged yet",
+		"slo_ids": []any{"llm:shop:experience:latency-p99"},
+	})
 }
 
 func TestTheSizeOfTheCatalogIsAMetricUntilShutdown(t *testing.T) {

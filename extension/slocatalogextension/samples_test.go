@@ -10,15 +10,19 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-llm/otelcol-llm/extension/slocatalogextension/samples"
 	"github.com/otelcol-llm/otelcol-llm/internal/doctest"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 )
 
 func TestEverySampleIsRightAndMeasuredHere(t *testing.T) {
-	require.NotEmpty(t, builtinNames())
-	for _, name := range builtinNames() {
-		c, err := load([]string{builtinScheme + name})
+	require.NotEmpty(t, samples.Names())
+	for _, name := range samples.Names() {
+		c, err := load([]string{samples.Scheme + name})
 		require.NoError(t, err)
 		assert.NotEmpty(t, c.SLOs)
 		assert.NotEmpty(t, c.Policies)
@@ -45,6 +49,78 @@ func TestTheVLLMSampleSaysWhatItMeans(t *testing.T) {
 		"llm:vllm:ttft:p95 latency 1.0000 seconds model_name",
 		"llm:vllm:ttft:p99 latency 2.5000 seconds model_name",
 	}, got)
+}
+
+// Scenario: MLPerf's table of p99 latency limits. Guarantees: the sample says the same, model by model, and nothing else.
+func TestTheMLPerfSampleSaysWhatMLPerfAsks(t *testing.T) {
+	table := map[string][4]string{ // Server TTFT and TPOT, Interactive TTFT and TPOT; seconds
+		"llama2-70b":    {"2.0000", "0.2000", "0.4500", "0.0400"},
+		"llama3-1-8b":   {"2.0000", "0.1000", "0.5000", "0.0300"},
+		"llama3-1-405b": {"6.0000", "0.1750", "4.5000", "0.0800"},
+		"mixtral-8x7b":  {"2.0000", "0.2000"},
+		"deepseek-r1":   {"2.0000", "0.0800", "1.5000", "0.0150"},
+		"gpt-oss-120b":  {"3.0000", "0.0800", "2.0000", "0.0200"},
+	}
+	want := map[string]string{}
+	for model, limits := range table {
+		for i, name := range []string{"ttft:server", "tpot:server", "ttft:interactive", "tpot:interactive"} {
+			if limits[i] != "" {
+				want["llm:mlperf:"+model+"-"+name+"-p99"] = limits[i]
+			}
+		}
+	}
+	c, err := load([]string{"builtin:mlperf"})
+	require.NoError(t, err)
+	got := map[string]string{}
+	for _, s := range c.SLOs {
+		got[s.ID] = s.Target()
+		assert.InDelta(t, 0.99, s.Objective.Target, 0, s.ID)
+		assert.Equal(t, openslo.OpLTE, s.Objective.Op, s.ID)
+		assert.Equal(t, []string{"model_name"}, s.GroupBy, s.ID)
+	}
+	assert.Equal(t, want, got)
+	assert.Len(t, c.Policies, len(table))
+}
+
+// Scenario: the names under which people serve MLPerf's models. Guarantees: each is judged by its own limits, and a
+// distilled or other model by none.
+func TestTheMLPerfSampleTellsModelsByTheirNames(t *testing.T) {
+	c, err := load([]string{"builtin:mlperf"})
+	require.NoError(t, err)
+	uses, err := selection.ForMetrics(c, componenttest.NewNopTelemetrySettings())
+	require.NoError(t, err)
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	sm := rm.ScopeMetrics().AppendEmpty()
+	metric := sm.Metrics().AppendEmpty()
+	metric.SetName("vllm:time_to_first_token_seconds")
+	point := metric.SetEmptyHistogram().DataPoints().AppendEmpty()
+	f := func(model string, want ...string) {
+		t.Helper()
+		point.Attributes().PutStr("model_name", model)
+		var got []string
+		for _, use := range uses.Of(metric.Name()) {
+			ok, err := use.Accepts(t.Context(), rm, sm, metric, point)
+			require.NoError(t, err)
+			if ok {
+				got = append(got, c.SLOs[use.SLO].ID)
+			}
+		}
+		assert.Equal(t, want, got, model)
+	}
+	both := func(model string) []string {
+		return []string{"llm:mlperf:" + model + "-ttft:interactive-p99", "llm:mlperf:" + model + "-ttft:server-p99"}
+	}
+	f("meta-llama/Llama-2-70b-chat-hf", both("llama2-70b")...)
+	f("meta-llama/Llama-3.1-8B-Instruct", both("llama3-1-8b")...)
+	f("RedHatAI/Meta-Llama-3.1-405B-Instruct-FP8", both("llama3-1-405b")...)
+	f("mistralai/Mixtral-8x7B-Instruct-v0.1", "llm:mlperf:mixtral-8x7b-ttft:server-p99")
+	f("deepseek-ai/DeepSeek-R1", both("deepseek-r1")...)
+	f("deepseek-ai/DeepSeek-R1-0528", both("deepseek-r1")...)
+	f("deepseek-ai/DeepSeek-R1-Distill-Llama-70B")
+	f("openai/gpt-oss-120b", both("gpt-oss-120b")...)
+	f("openai/gpt-oss-20b")
+	f("Qwen/Qwen2.5-7B-Instruct")
 }
 
 // Scenario: a threshold between two bucket boundaries could only be judged by interpolation. Guarantees: those of

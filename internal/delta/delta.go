@@ -2,7 +2,7 @@
 
 // Package delta turns cumulative series into what was added since their last point.
 //
-// A reset (a later start time, or a count that fell, be it that of one bucket only) makes the point a new baseline:
+// A reset (a start time that is not before the last point, or a count that fell, be it that of one bucket only) makes the point a new baseline:
 // one point is dropped, and no spike is made of a restart
 // (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#resets-and-gaps). The trackers take plain values.
 package delta

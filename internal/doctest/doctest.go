@@ -29,6 +29,14 @@ func README(t testing.TB) string {
 	return string(data)
 }
 
+// Has proves that the README contains a text.
+func Has(t testing.TB, text string) {
+	t.Helper()
+	if !strings.Contains(README(t), text) {
+		t.Errorf("README.md does not contain %q", text)
+	}
+}
+
 var fenced = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
 // Blocks are the YAML examples of the README.
@@ -76,7 +84,7 @@ func Examples(t testing.TB, section string, factory component.Factory) (configur
 // default. Where that cannot be read off the value, others says it.
 func Settings(t testing.TB, defaults any, others map[string]string) {
 	t.Helper()
-	text, cfg := README(t), reflect.ValueOf(defaults).Elem()
+	cfg := reflect.ValueOf(defaults).Elem()
 	for i := range cfg.NumField() {
 		key := cfg.Type().Field(i).Tag.Get("mapstructure")
 		if key == "" {
@@ -86,7 +94,7 @@ func Settings(t testing.TB, defaults any, others map[string]string) {
 		if !ok {
 			value = "`" + written(cfg.Field(i).Interface()) + "`"
 		}
-		assert.Contains(t, text, fmt.Sprintf("| `%s` | %s |", key, value))
+		Has(t, fmt.Sprintf("| `%s` | %s |", key, value))
 	}
 }
 

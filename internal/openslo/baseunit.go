@@ -8,3 +8,7 @@ func BaseUnit(unit string) (base string, scale float64, ok bool) {
 	u, ok := lookupUnit(unit)
 	return u.base, u.scale, ok
 }
+
+// UnitOfName tells the base unit that a metric's name speaks of, by the rules of the package comment; "" when it does
+// not. UnitOfName("http.server.request.duration") is "seconds".
+func UnitOfName(name string) string { return unitOfName(name).base }

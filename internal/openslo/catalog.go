@@ -13,6 +13,12 @@ type Catalog struct {
 	SLOs     []SLO             // one an objective, sorted by ID
 	Policies []ViolationPolicy // sorted by Name
 	Files    []string          // names of the sources, in reading order
+
+	// The documents of these kinds, each sorted by Name, used or not. What an SLO uses stands in it, resolved.
+	DataSources         []DataSource
+	AlertPolicies       []AlertPolicy
+	AlertConditions     []AlertCondition
+	NotificationTargets []AlertNotificationTarget
 }
 
 // Service is an OpenSLO Service document.
@@ -38,7 +44,16 @@ type SLO struct {
 	Objective   Objective
 	TimeWindow  TimeWindow
 	Budgeting   BudgetingMethod
-	Position    Position // of the objective
+	// AlertPolicies are those of the document, inline ones and those referred to, in its order.
+	AlertPolicies []AlertPolicy
+	Composite     *Composite // set when the objective is a part of a composite SLO
+	Position      Position   // of the objective
+}
+
+// Composite says what an objective with an indicator of its own weighs in its SLO.
+type Composite struct {
+	Weight float64 // as written, 1 when it is not
+	Share  float64 // of all weights of the SLO, in (0, 1]
 }
 
 // Class is the slo_class label.
@@ -176,6 +191,59 @@ type Condition struct {
 	// missed. IDs are the slo_ids it stands for.
 	SLO string
 	IDs []string
+}
+
+// DataSource is an OpenSLO DataSource document. Its connectionDetails are not kept: they hold other tools' secrets, and
+// nothing here connects with them.
+type DataSource struct {
+	Name        string
+	DisplayName string
+	Description string
+	Type        string
+	Position    Position
+}
+
+// AlertPolicy says which burn rate of an SLO's error budget somebody is told about, and whom.
+type AlertPolicy struct {
+	Name          string
+	DisplayName   string
+	Description   string
+	WhenNoData    bool
+	WhenResolved  bool
+	WhenBreaching bool
+	Condition     AlertCondition
+	Targets       []AlertNotificationTarget
+	Position      Position
+}
+
+// AlertCondition holds when the burn rate over LookbackWindow has compared with Threshold, by Op, for AlertAfter.
+type AlertCondition struct {
+	Name           string
+	DisplayName    string
+	Description    string
+	Severity       string
+	Kind           ConditionKind
+	Op             Op // OpGTE or OpGT
+	Threshold      float64
+	LookbackWindow time.Duration
+	AlertAfter     time.Duration
+	Position       Position
+}
+
+// ConditionKind is what an AlertCondition looks at.
+type ConditionKind string
+
+// BurnRate is the one kind of condition that OpenSLO v1 knows: how many times faster than the objective allows the
+// error budget is spent.
+const BurnRate ConditionKind = "burnrate"
+
+// AlertNotificationTarget is whom an AlertPolicy tells.
+type AlertNotificationTarget struct {
+	Name        string
+	DisplayName string
+	Description string
+	Target      string // email, slack, pagerduty …, by the user's choice
+	Position    Position
 }
 
 // Position is a place in a file. Line counts from 1.

@@ -71,6 +71,7 @@ func TestEveryKindIsReadAndReferencesAreResolved(t *testing.T) {
 			Duration: Duration{Count: 1, Unit: 'M'}, Start: time.Date(2026, 1, 1, 0, 0, 0, 0, berlin), Location: berlin,
 		},
 		Budgeting: Timeslices, Position: Position{File: "kinds.yaml", Line: 58},
+		AlertPolicies: c.AlertPolicies,
 	}, byID["genai:chat:availability:99.95"])
 	assert.Equal(t, "0.9995", byID["genai:chat:availability:99.95"].Target())
 	hoped := byID["genai:chat:availability:99"].Objective
@@ -90,6 +91,15 @@ func TestEveryKindIsReadAndReferencesAreResolved(t *testing.T) {
 	other := byID["llm:search:latency:p0"]
 	assert.False(t, other.Evaluated(), "another tool's query is a valid document that nobody here measures")
 	assert.Equal(t, &Selector{Type: "Prometheus", Scale: 1}, other.Indicator.Threshold)
+
+	assert.Equal(t, []DataSource{{Name: "collector", Type: TypeOpenTelemetry, Position: Position{File: "kinds.yaml", Line: 16}}}, c.DataSources)
+	burn := AlertCondition{Name: "fast-burn", Severity: "page", Kind: BurnRate, Op: OpGTE, Threshold: 14.4,
+		LookbackWindow: time.Hour, AlertAfter: 5 * time.Minute, Position: Position{File: "kinds.yaml", Line: 121}}
+	mail := AlertNotificationTarget{Name: "mail", Description: "By mail.", Target: "email", Position: Position{File: "kinds.yaml", Line: 116}}
+	assert.Equal(t, []AlertCondition{burn}, c.AlertConditions)
+	assert.Equal(t, []AlertNotificationTarget{mail}, c.NotificationTargets)
+	assert.Equal(t, []AlertPolicy{{Name: "page", WhenBreaching: true, Condition: burn, Targets: []AlertNotificationTarget{mail},
+		Position: Position{File: "kinds.yaml", Line: 128}}}, c.AlertPolicies)
 
 	both := []string{"llm:chat:e2e:p95", "llm:chat:e2e:p99.9"}
 	leaf := Condition{SLO: "chat-e2e", IDs: both}
@@ -238,20 +248,17 @@ func TestPublishedExamples(t *testing.T) {
 		}
 		assert.Equal(t, want, got, file)
 	}
-	f("budgeting-method_occurences-slo.yaml",
-		"f:29: spec.alertPolicies: is null: give it a value or remove the key")
 	f("budgeting-method_ratio-timeslices.yaml",
 		"f:32: spec.objectives[0].op: is for thresholdMetric only: remove it, a ratio is compared with target")
 	f("budgeting-method_timeslices-slo.yaml",
 		"f:27: spec.timeWindow[0].duration: 1m counts minutes, and a calendar window is of d, w, M, Q or Y: write e.g. 1M for a month",
-		"f:35: spec.objectives[0].op: is for thresholdMetric only: remove it, a ratio is compared with target",
-		"f:43: spec.alertPolicies: is null: give it a value or remove the key")
+		"f:35: spec.objectives[0].op: is for thresholdMetric only: remove it, a ratio is compared with target")
 	f("treat-low-traffic-as-equally-important_timeslices-slo.yaml",
 		"f:33: spec.objectives[0].op: is for thresholdMetric only: remove it, a ratio is compared with target")
 }
 
-// Scenario: the same examples with only the lines in question removed or put right. Guarantees: nothing else in
-// them is in the way.
+// Scenario: the same examples with only the lines in question removed or put right, and the one without any.
+// Guarantees: nothing else in them is in the way.
 func TestPublishedExamplesOncePutRightAreAccepted(t *testing.T) {
 	f := func(file string, oldNew ...string) {
 		t.Helper()
@@ -262,9 +269,9 @@ func TestPublishedExamplesOncePutRightAreAccepted(t *testing.T) {
 		assert.NotEmpty(t, c.SLOs)
 		assert.False(t, c.SLOs[0].Evaluated())
 	}
-	f("budgeting-method_occurences-slo.yaml", "alertPolicies:", "#")
+	f("budgeting-method_occurences-slo.yaml")
 	f("budgeting-method_ratio-timeslices.yaml", "op: gt", "")
-	f("budgeting-method_timeslices-slo.yaml", "op: gt", "", "duration: 1m", "duration: 1M", "alertPolicies:", "#")
+	f("budgeting-method_timeslices-slo.yaml", "op: gt", "", "duration: 1m", "duration: 1M")
 	f("treat-low-traffic-as-equally-important_timeslices-slo.yaml", "op: gt", "")
 }
 

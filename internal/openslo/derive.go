@@ -15,24 +15,50 @@ var idPart = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
 // defaultDomain is the first part of a slo_id when the label domain does not say another.
 const defaultDomain = "llm"
 
-// derive completes an SLO of which everything written is right: unit, class and the first three parts of its
-// id, which slo.ID holds until an objective's name is added. The rules stand in the package comment.
-func (p *parser) derive(m metadata, slo *SLO, ind *indicator, objectives []placedObjective) {
-	deriveUnit(m, slo, ind, objectives)
-	if slo.Class == "" && slo.Unit != "" {
-		slo.Class = deriveClass(m, slo, ind)
-	}
-	for i := range objectives {
-		obj := &objectives[i]
-		obj.Name = trimmed(obj.Target * 100)
-		if ind.Threshold != nil {
-			obj.Name = "p" + obj.Name
-			// The very multiplication that a source's bucket boundaries go through, so that a boundary that
-			// was written equal stays equal to the last bit.
-			obj.Value *= ind.Threshold.Scale
+// derive completes an SLO of which everything written is right, into one an objective. The rules stand in the package
+// comment.
+func (p *parser) derive(m metadata, slo SLO, parts []part) []SLO {
+	var all []SLO
+	var objectives []placedObjective
+	metric := slo.Name
+	for i := range parts {
+		part, one := &parts[i], slo
+		deriveUnit(m, &one, &part.indicator, part.objectives)
+		if one.Class == "" && one.Unit != "" {
+			one.Class = deriveClass(m, &one, &part.indicator)
 		}
+		one.Indicator, one.Composite = part.Indicator, part.composite
+		if part.composite == nil {
+			metric = part.Name
+		}
+		for j := range part.objectives {
+			obj := &part.objectives[j]
+			deriveObjective(obj, part)
+			one.Objective, one.Position = obj.Objective, obj.at.pos()
+			all = append(all, one)
+		}
+		objectives = append(objectives, part.objectives...)
 	}
-	p.deriveID(m, slo, ind, objectives)
+	prefix := p.deriveID(m, slo, metric, objectives)
+	for i := range all {
+		all[i].Objective.Name = objectives[i].Name
+		all[i].ID = prefix + ":" + objectives[i].Name
+	}
+	return all
+}
+
+// deriveObjective names an objective and converts its value to the base unit.
+func deriveObjective(obj *placedObjective, of *part) {
+	obj.Name = trimmed(obj.Target * 100)
+	if of.Threshold != nil {
+		obj.Name = "p" + obj.Name
+		// The very multiplication that a source's bucket boundaries go through, so that a boundary that
+		// was written equal stays equal to the last bit.
+		obj.Value *= of.Threshold.Scale
+	}
+	if of.composite != nil {
+		obj.Name = of.Name + "-" + obj.Name
+	}
 }
 
 // deriveUnit sets the base unit of the SLO.
@@ -113,33 +139,34 @@ func deriveClass(m metadata, slo *SLO, ind *indicator) Class {
 	return ""
 }
 
-// deriveID sets the first three parts of the id and claims the ids of all objectives.
-func (p *parser) deriveID(m metadata, slo *SLO, ind *indicator, objectives []placedObjective) {
+// deriveID is the first three parts of the id, with which it claims the ids of all objectives.
+func (p *parser) deriveID(m metadata, slo SLO, metric string, objectives []placedObjective) string {
 	written, at, explicit := m.annotation(annotationSLOID)
 	var names []string
+	var prefix string
 	if explicit {
 		parts := strings.Split(written, ":")
 		if i := slices.IndexFunc(parts, func(s string) bool { return !idPart.MatchString(s) }); i >= 0 {
 			at.problemf("part %s of %s is no good: write lower case letters and digits, with dots, dashes and underscores inside",
 				shown(parts[i]), shown(written))
-			return
+			return ""
 		}
 		switch {
 		case len(objectives) == 1 && len(parts) == 4:
-			slo.ID = strings.Join(parts[:3], ":")
+			prefix = strings.Join(parts[:3], ":")
 			objectives[0].Name = parts[3]
 		case len(objectives) > 1 && len(parts) == 3:
-			slo.ID = written
+			prefix = written
 		case len(objectives) == 1:
 			at.problemf("%s has %s: write four, domain:service:metric:objective", shown(written), count(len(parts), "part"))
-			return
+			return ""
 		default:
 			for _, obj := range objectives {
 				names = append(names, obj.Name)
 			}
 			at.problemf("%s has %s and the SLO %d objectives: write three, domain:service:metric, and %s are appended",
 				shown(written), count(len(parts), "part"), len(objectives), join(names, "and"))
-			return
+			return ""
 		}
 	} else {
 		domain := defaultDomain
@@ -147,13 +174,13 @@ func (p *parser) deriveID(m metadata, slo *SLO, ind *indicator, objectives []pla
 			var single bool
 			if domain, single = d.scalar(); !single || !idPart.MatchString(domain) {
 				d.problemf("is %s, and a slo_id begins with it: write one lower case word", d.what())
-				return
+				return ""
 			}
 		}
-		slo.ID = domain + ":" + slo.Service + ":" + ind.Name
+		prefix = domain + ":" + slo.Service + ":" + metric
 	}
 	for _, obj := range objectives {
-		id := slo.ID + ":" + obj.Name
+		id := prefix + ":" + obj.Name
 		if first, taken := p.ids[id]; taken {
 			obj.at.problemf("slo_id %s stands twice, first at %s:%d: change the target, the indicator's name or the annotation %s",
 				id, first.File, first.Line, annotationSLOID)
@@ -161,6 +188,7 @@ func (p *parser) deriveID(m metadata, slo *SLO, ind *indicator, objectives []pla
 		}
 		p.ids[id] = obj.at.pos()
 	}
+	return prefix
 }
 
 func count(n int, word string) string {

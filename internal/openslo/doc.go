@@ -17,7 +17,8 @@
 //   - Objective's name: the target in percent without trailing zeros; p95, p99.9 for a thresholdMetric,
 //     99.95 for a ratioMetric.
 //   - slo_id: the annotation slo-id, of four parts, or of three where the SLO has several objectives (the
-//     objective's name is appended); else domain:service:indicator:objective.
+//     objective's name is appended); else domain:service:indicator:objective, and for the parts of a composite
+//     domain:service:slo:indicator-objective, with the name of the SLO document.
 //   - Unit of a ratioMetric: ratio.
 //   - Unit of a thresholdMetric: the base unit of metricSource.spec.unit; the annotation unit; the base unit
 //     that the metric's name ends in (_seconds, _milliseconds, _bytes, _ratio, …_per_second, before _total and
@@ -30,6 +31,7 @@
 //   - Scale of a source: what turns metricSource.spec.unit, or the unit in the metric's name, into the base
 //     unit. The objective's value is written in the source's unit and multiplied by the same number.
 //   - Group-by of a ViolationPolicy: that of its SLOs, which must be one and the same.
+//   - Weight of a part of a composite: 1.
 //
 // A service needs no Service document, as OpenSLO allows.
 package openslo

@@ -16,19 +16,21 @@ type Duration struct {
 }
 
 // ParseDuration reads the duration shorthand of OpenSLO, e.g. 28d.
-func ParseDuration(s string) (Duration, error) {
+func ParseDuration(s string) (Duration, error) { return parseDuration(s, "28d") }
+
+func parseDuration(s, example string) (Duration, error) {
 	if len(s) < 2 {
-		return Duration{}, fmt.Errorf("%q is not a duration: write a count and one of m, h, d, w, M, Q, Y, e.g. 28d", s)
+		return Duration{}, fmt.Errorf("%q is not a duration: write a count and one of m, h, d, w, M, Q, Y, e.g. %s", s, example)
 	}
 	unit := s[len(s)-1]
 	switch unit {
 	case 'm', 'h', 'd', 'w', 'M', 'Q', 'Y':
 	default:
-		return Duration{}, fmt.Errorf("%q has no known unit: write one of m, h, d, w, M, Q, Y, e.g. 28d", s)
+		return Duration{}, fmt.Errorf("%q has no known unit: write one of m, h, d, w, M, Q, Y, e.g. %s", s, example)
 	}
 	n, err := strconv.Atoi(s[:len(s)-1])
 	if err != nil || n <= 0 {
-		return Duration{}, fmt.Errorf("%q has no positive whole count before %q, e.g. 28d", s, unit)
+		return Duration{}, fmt.Errorf("%q has no positive whole count before %q, e.g. %s", s, unit, example)
 	}
 	return Duration{Count: n, Unit: unit}, nil
 }

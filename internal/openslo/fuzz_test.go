@@ -56,6 +56,15 @@ func checkCatalog(t *testing.T, c *Catalog) {
 		if (s.Indicator.Threshold == nil) == (s.Indicator.Ratio == nil) {
 			t.Fatalf("not one of threshold and ratio: %+v", s)
 		}
+		for _, a := range s.AlertPolicies {
+			c := a.Condition
+			if a.Name == "" || c.Threshold <= 0 || c.Threshold > s.Objective.MaxBurnRate()*1.001 || c.LookbackWindow <= 0 || c.AlertAfter < 0 {
+				t.Fatalf("an alert that is not whole, or can never fire: %+v", a)
+			}
+		}
+		if s.Composite != nil && (s.Evaluated() || s.Composite.Share <= 0 || s.Composite.Share > 1) {
+			t.Fatalf("a composite that is judged, or weighs nothing: %+v", s)
+		}
 		ids[s.ID] = true
 	}
 	for _, p := range c.Policies {

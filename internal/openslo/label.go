@@ -18,15 +18,25 @@ func (s SLO) Target() string {
 	return strconv.FormatFloat(s.TargetValue(), 'f', 4, 64)
 }
 
-// Evaluated tells whether this distribution measures the SLO: all of its sources are TypeOpenTelemetry.
-func (s SLO) Evaluated() bool {
+// Evaluated tells whether this distribution measures the SLO: all of its sources are TypeOpenTelemetry, and it is no
+// part of a composite. NotEvaluated says why it does not.
+func (s SLO) Evaluated() bool { return s.NotEvaluated() == "" }
+
+// NotEvaluated says why this distribution does not measure the SLO; it is empty where it does.
+func (s SLO) NotEvaluated() string {
+	if s.Composite != nil {
+		return "it is part of a composite SLO, and those are not judged yet"
+	}
 	selectors := s.Indicator.Selectors()
 	for _, sel := range selectors {
 		if sel.Type != TypeOpenTelemetry {
-			return false
+			return "its metricSource is of type " + sel.Type + ", which another tool measures, and not " + TypeOpenTelemetry
 		}
 	}
-	return len(selectors) > 0
+	if len(selectors) == 0 {
+		return "it has no indicator"
+	}
+	return ""
 }
 
 // Selectors are the sources that the indicator is made of.

@@ -19,6 +19,11 @@ const maxFiles = 10_000
 // ..data links of a mounted ConfigMap do not count twice. A file that two paths lead to is read once; a path
 // that leads to none is a problem. The error is nil or [Problems], as that of [Parse].
 func Load(paths []string, sources ...Source) (*Catalog, error) {
+	return LoadWith(Options{}, paths, sources...)
+}
+
+// LoadWith is [Load] with options.
+func LoadWith(opts Options, paths []string, sources ...Source) (*Catalog, error) {
 	f := finder{journal: &journal{}, seen: make(map[string]bool)}
 	for _, path := range paths {
 		f.find(path)
@@ -32,7 +37,7 @@ func Load(paths []string, sources ...Source) (*Catalog, error) {
 		}
 		sources = append(sources, src)
 	}
-	return parse(f.journal, sources)
+	return parse(f.journal, opts, sources)
 }
 
 // finder collects the files that paths lead to.

@@ -29,7 +29,10 @@ func nearest(word string, candidates []string) string {
 }
 
 // synonyms are words that are near to the wrong key.
-var synonyms = map[string]string{"and": "all", "or": "any"}
+var synonyms = map[string]string{
+	"and": "all", "or": "any",
+	"<=": "lte", "<": "lt", ">=": "gte", ">": "gt", "le": "lte", "ge": "gte",
+}
 
 // distance is the number of insertions, deletions, replacements and swaps of neighbours that turn a into b.
 func distance(a, b string) int {

@@ -84,11 +84,15 @@ type object struct {
 	fields map[string]value
 	keys   []string        // as written
 	meant  map[string]bool // known keys of which a near miss was reported: they are not missing as well
+	empty  []string        // keys behind which nothing may stand
 }
 
 // object opens a mapping whose keys are among known. Unknown, doubled and null ones are reported.
-func (v value) object(known ...string) (object, bool) {
-	o, ok := v.mapping()
+func (v value) object(known ...string) (object, bool) { return v.objectWith(nil, known...) }
+
+// objectWith is object for a mapping in which nothing may stand behind some of the keys; they then count as absent.
+func (v value) objectWith(empty []string, known ...string) (object, bool) {
+	o, ok := v.open(empty)
 	if !ok {
 		return o, false
 	}
@@ -117,8 +121,10 @@ func (o *object) unknown(key string, known []string) {
 }
 
 // mapping opens a mapping with whatever keys it has.
-func (v value) mapping() (object, bool) {
-	o := object{value: v, fields: make(map[string]value), meant: make(map[string]bool)}
+func (v value) mapping() (object, bool) { return v.open(nil) }
+
+func (v value) open(empty []string) (object, bool) {
+	o := object{value: v, fields: make(map[string]value), meant: make(map[string]bool), empty: empty}
 	if v.node.Kind != yaml.MappingNode {
 		v.problemf("is %s: write a mapping (key: value)", v.what())
 		return o, false
@@ -147,7 +153,7 @@ func (o *object) fill(node *yaml.Node, merged bool) {
 			continue
 		}
 		child := o.child(k.Value, n)
-		if child.null() {
+		if child.null() && !slices.Contains(o.empty, k.Value) {
 			child.problemf("is null: give it a value or remove the key")
 		}
 		o.fields[k.Value] = child
@@ -261,13 +267,19 @@ func (v value) boolean() (bool, bool) {
 
 // list opens a list that is not empty.
 func (v value) list() ([]value, bool) {
-	if v.node.Kind != yaml.SequenceNode {
-		v.problemf("is %s: write a list (- …)", v.what())
-		return nil, false
-	}
-	if len(v.node.Content) == 0 {
+	if v.node.Kind == yaml.SequenceNode && len(v.node.Content) == 0 {
 		v.problemf("is empty: list at least one")
 		return nil, false
+	}
+	items := v.listOrNone()
+	return items, len(items) > 0
+}
+
+// listOrNone opens a list that may be empty.
+func (v value) listOrNone() []value {
+	if v.node.Kind != yaml.SequenceNode {
+		v.problemf("is %s: write a list (- …)", v.what())
+		return nil
 	}
 	items := make([]value, 0, len(v.node.Content))
 	for i, n := range v.node.Content {
@@ -278,7 +290,7 @@ func (v value) list() ([]value, bool) {
 		}
 		items = append(items, item)
 	}
-	return items, len(items) > 0
+	return items
 }
 
 // oneOf reads a value of an enumeration.

@@ -3,6 +3,8 @@
 package openslo
 
 import (
+	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -12,10 +14,6 @@ import (
 func readObjective(o object, ind indicator, slo SLO) (Objective, bool) {
 	log := o.log
 	before := len(log.problems)
-	if key, composite := compositeKey(o); composite {
-		o.fields[key].problemf("composite objectives are not evaluated yet: write one SLO document for each indicator")
-		return Objective{}, false
-	}
 	obj := Objective{DisplayName: o.optional("displayName")}
 	switch {
 	case ind.Threshold != nil:
@@ -23,7 +21,7 @@ func readObjective(o object, ind indicator, slo SLO) (Objective, bool) {
 			obj.Op, _ = oneOf(op, OpLTE, OpGTE, OpLT, OpGT)
 		}
 		if v, ok := o.need("value", "write the threshold, in the unit of the metric"); ok {
-			obj.Value, _ = v.number()
+			obj.Value = readThreshold(v)
 		}
 	case ind.Ratio != nil:
 		for _, key := range []string{"op", "value"} {
@@ -35,6 +33,20 @@ func readObjective(o object, ind indicator, slo SLO) (Objective, bool) {
 	obj.Target = readTarget(o)
 	readTimeSlice(o, &obj, slo)
 	return obj, len(log.problems) == before
+}
+
+// withUnit is a number with a unit behind it.
+var withUnit = regexp.MustCompile(`^([0-9.]+) ?([^0-9. ].*)$`)
+
+func readThreshold(v value) float64 {
+	if m := withUnit.FindStringSubmatch(v.node.Value); m != nil && v.node.ShortTag() == "!!str" {
+		if _, known := lookupUnit(m[2]); known {
+			v.problemf("%s has a unit: write %s here, and metricSource.spec.unit: %s if the metric is in it", v.node.Value, m[1], m[2])
+			return 0
+		}
+	}
+	n, _ := v.number()
+	return n
 }
 
 func readTarget(o object) float64 {
@@ -49,6 +61,7 @@ func readTarget(o object) float64 {
 		if v, ok := o.get("targetPercent"); ok {
 			return readShare(v, 100)
 		}
+	case o.meant["targetPercent"]:
 	default:
 		o.need("target", "write the share of good events that is promised, e.g. 0.95")
 	}
@@ -120,20 +133,16 @@ func readSliceWindow(v value) time.Duration {
 		}
 		return time.Duration(minutes * float64(time.Minute))
 	}
-	d, ok := readDuration(v)
-	if !ok {
-		return 0
-	}
-	switch d.Unit {
-	case 'M', 'Q', 'Y':
-		v.problemf("%s has no fixed length: write minutes, hours, days or weeks, e.g. 5m", d)
-		return 0
-	}
-	return d.Approx()
+	return readFixedDuration(v, "5m")
 }
 
 // trimmed is a number without the noise of binary fractions: 99.95, not 99.95000000000002.
 func trimmed(f float64) string {
 	s := strconv.FormatFloat(f, 'f', 8, 64)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// shortest is a number with up to four digits behind the point.
+func shortest(f float64) string {
+	return strconv.FormatFloat(math.Round(f*1e4)/1e4, 'f', -1, 64)
 }

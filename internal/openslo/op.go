@@ -18,3 +18,6 @@ func (o *Objective) Holds(v float64) bool {
 		return v <= o.Value
 	}
 }
+
+// MaxBurnRate is the burn rate when every event is bad: none can be higher.
+func (o *Objective) MaxBurnRate() float64 { return 1 / (1 - o.Target) }

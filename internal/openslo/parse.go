@@ -24,7 +24,7 @@ const (
 // Kind is the kind of a document.
 type Kind string
 
-// The kinds. Of the last four only metadata and keys are checked; nothing interprets them yet.
+// The kinds.
 const (
 	KindService                 Kind = "Service"
 	KindSLI                     Kind = "SLI"
@@ -44,19 +44,43 @@ var kinds = []Kind{
 
 // Parse reads sources, each with any number of YAML documents, into one catalog. The error is nil or [Problems]
 // with everything that is wrong in any of them; the catalog is then nil.
-func Parse(sources ...Source) (*Catalog, error) {
-	return parse(&journal{}, sources)
+func Parse(sources ...Source) (*Catalog, error) { return ParseWith(Options{}, sources...) }
+
+// ParseWith is [Parse] with options.
+func ParseWith(opts Options, sources ...Source) (*Catalog, error) {
+	return parse(&journal{}, opts, sources)
 }
 
-func parse(log *journal, sources []Source) (*Catalog, error) {
+// Options are what a caller adds to the checks of this package. The zero value adds nothing.
+type Options struct {
+	// Check tells what is wrong with an OTTL expression; nil accepts all. It is called once for each expression
+	// that stands in the files. What is in its error becomes a problem at the expression's place.
+	Check func(signal Signal, kind ExpressionKind, expression string) error
+}
+
+// ExpressionKind is what an OTTL expression is for.
+type ExpressionKind string
+
+// The kinds of expressions, which are the keys that they stand behind.
+const (
+	ExpressionCondition ExpressionKind = "condition" // true for the events that count
+	ExpressionValue     ExpressionKind = "value"     // what is measured
+)
+
+func parse(log *journal, opts Options, sources []Source) (*Catalog, error) {
 	p := &parser{
 		journal:     log,
+		opts:        opts,
 		documents:   make(map[Kind][]document),
 		names:       make(map[Kind]map[string]Position),
-		dataSources: make(map[string]string),
+		dataSources: make(map[string]DataSource),
 		indicators:  make(map[string]indicator),
 		slos:        make(map[string]sloDocument),
 		ids:         make(map[string]Position),
+
+		targets:         make(map[string]AlertNotificationTarget),
+		alertConditions: make(map[string]alertCondition),
+		alertPolicies:   make(map[string]alertPolicy),
 	}
 	for _, src := range sources {
 		p.catalog.Files = append(p.catalog.Files, src.Name)
@@ -76,6 +100,10 @@ func parse(log *journal, sources []Source) (*Catalog, error) {
 	slices.SortFunc(c.Services, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.SLOs, func(a, b SLO) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(c.Policies, func(a, b ViolationPolicy) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.DataSources, func(a, b DataSource) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.AlertPolicies, func(a, b AlertPolicy) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.AlertConditions, func(a, b AlertCondition) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.NotificationTargets, func(a, b AlertNotificationTarget) int { return cmp.Compare(a.Name, b.Name) })
 	return c, nil
 }
 
@@ -83,13 +111,18 @@ func parse(log *journal, sources []Source) (*Catalog, error) {
 // references may point forward and into other files, then the kinds are read in order.
 type parser struct {
 	*journal
+	opts        Options
 	catalog     Catalog
 	documents   map[Kind][]document
 	names       map[Kind]map[string]Position // also of documents with problems
-	dataSources map[string]string            // name → type
-	indicators  map[string]indicator         // SLI documents by name
-	slos        map[string]sloDocument       // by name
-	ids         map[string]Position          // slo_id → where
+	dataSources map[string]DataSource        // by name, as those below
+	indicators  map[string]indicator         // SLI documents
+	slos        map[string]sloDocument
+	ids         map[string]Position // slo_id → where
+
+	targets         map[string]AlertNotificationTarget
+	alertConditions map[string]alertCondition
+	alertPolicies   map[string]alertPolicy
 }
 
 // document is one that was told by kind.
@@ -213,26 +246,21 @@ func (p *parser) read(d document) {
 	case KindViolationPolicy:
 		p.readPolicy(d, spec)
 	case KindDataSource:
-		if o, ok := spec.object("description", "type", "connectionDetails"); ok {
-			readDescription(o)
-			if t, ok := o.need("type", "write opentelemetry, or the type of the tool"); ok {
-				if typ, ok := t.text(); ok {
-					checkType(t, typ)
-					p.dataSources[d.meta.name] = typ
-				}
-			}
-		}
-	case KindAlertPolicy:
-		if o, ok := spec.object("description", "alertWhenNoData", "alertWhenResolved", "alertWhenBreaching", "conditions", "notificationTargets"); ok {
-			readDescription(o)
+		p.readDataSource(d.head(), spec)
+	case KindAlertNotificationTarget:
+		if t, ok := p.readNotificationTarget(d.head(), spec); ok {
+			p.targets[t.Name] = t
+			p.catalog.NotificationTargets = append(p.catalog.NotificationTargets, t)
 		}
 	case KindAlertCondition:
-		if o, ok := spec.object("description", "severity", "condition"); ok {
-			readDescription(o)
+		if c, ok := p.readAlertCondition(d.head(), spec); ok {
+			p.alertConditions[c.Name] = c
+			p.catalog.AlertConditions = append(p.catalog.AlertConditions, c.AlertCondition)
 		}
-	case KindAlertNotificationTarget:
-		if o, ok := spec.object("description", "target"); ok {
-			readDescription(o)
+	case KindAlertPolicy:
+		if a, ok := p.readAlertPolicy(d.head(), spec); ok {
+			p.alertPolicies[a.Name] = a
+			p.catalog.AlertPolicies = append(p.catalog.AlertPolicies, a.AlertPolicy)
 		}
 	}
 }

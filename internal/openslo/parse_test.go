@@ -3,6 +3,7 @@
 package openslo
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -42,4 +43,40 @@ func TestEveryMistakeIsToldWithWhatWouldBeRight(t *testing.T) {
 			assert.Equal(t, strings.TrimSpace(string(want)), err.Error())
 		})
 	}
+}
+
+// Scenario: a caller that compiles expressions. Guarantees: it is asked about each with its signal and kind, and what it
+// says is a problem at the expression's place, beside all others and on one line.
+func TestTheCallersCheckOfExpressionsIsHeard(t *testing.T) {
+	data := `apiVersion: openslo/v1
+kind: SLI
+metadata: {name: spans}
+spec:
+  thresholdMetric:
+    metricSource:
+      type: opentelemetry
+      spec:
+        value: span.duration
+        signal: traces
+        condition: |
+          span.name ==
+          "x"
+---
+apiVersion: openslo/v1
+kind: SLI
+metadata: {name: points}
+spec: {thresholdMetric: {metricSource: {type: opentelemetry, spec: {metric: a, kondition: b, condition: c}}}}
+`
+	var asked []string
+	_, err := ParseWith(Options{Check: func(signal Signal, kind ExpressionKind, expression string) error {
+		asked = append(asked, strings.Join([]string{string(signal), string(kind), expression}, " "))
+		if kind == ExpressionValue {
+			return nil
+		}
+		return errors.New("is no good:\n\ttry again")
+	}}, Source{Name: "f", Data: []byte(data)})
+	assert.Equal(t, []string{"traces condition span.name ==\n\"x\"\n", "traces value span.duration", "metrics condition c"}, asked)
+	require.EqualError(t, err, `f:11: spec.thresholdMetric.metricSource.spec.condition: is no good: try again
+f:18: spec.thresholdMetric.metricSource.spec: unknown key "kondition": did you mean condition?
+f:18: spec.thresholdMetric.metricSource.spec.condition: is no good: try again`)
 }

@@ -131,6 +131,10 @@ func (t *tree) leaf(v value) (Condition, bool) {
 		t.unresolved(v, KindSLO, name)
 		return Condition{}, false
 	}
+	if doc.composite {
+		v.problemf("SLO %s is a composite, and those are not judged yet, so the policy could never open: write an SLO for each of its indicators, and name those", shown(name))
+		return Condition{}, false
+	}
 	if len(doc.ids) > 0 && !doc.evaluated {
 		v.problemf("SLO %s is not measured here, so the policy could never open: give all of its metrics the type %s", shown(name), TypeOpenTelemetry)
 		return Condition{}, false

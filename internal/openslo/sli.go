@@ -51,6 +51,7 @@ func (p *parser) readIndicatorSpec(v value) indicator {
 		if r, ok := o.get("ratioMetric"); ok {
 			p.readRatio(r, &ind)
 		}
+	case o.meant["thresholdMetric"] || o.meant["ratioMetric"]:
 	default:
 		o.problemf("has no metric: write thresholdMetric or ratioMetric")
 	}
@@ -92,10 +93,10 @@ func (p *parser) readRatio(v value, ind *indicator) {
 	if o.has("rawType") {
 		o.problemf("has rawType without raw: remove it")
 	}
-	if o.has("good") == o.has("bad") {
+	if o.has("good") == o.has("bad") && !o.meant["good"] && !o.meant["bad"] {
 		o.problemf("takes exactly one of good and bad")
 	}
-	if !o.has("total") {
+	if !o.has("total") && !o.meant["total"] {
 		o.problemf("has no total: write total, or raw where the metric is the ratio already")
 	}
 	var goodUnit, badUnit, totalUnit sourceUnit
@@ -142,7 +143,7 @@ func (p *parser) readMetric(v value, role role) (*Selector, sourceUnit, bool) {
 	if !ok {
 		return nil, sourceUnit{}, false
 	}
-	return readSelector(spec, role)
+	return p.readSelector(spec, role)
 }
 
 // readSourceType is the type of a metricSource: written, or that of the DataSource it refers to.
@@ -158,7 +159,7 @@ func (p *parser) readSourceType(s object) (string, bool) {
 			p.unresolved(r, KindDataSource, name)
 			return "", false
 		}
-		fromRef = ds
+		fromRef = ds.Type
 	}
 	t, ok := s.get("type")
 	if !ok {
@@ -168,7 +169,10 @@ func (p *parser) readSourceType(s object) (string, bool) {
 		return fromRef, fromRef != ""
 	}
 	typ, ok := t.text()
-	return typ, ok && checkType(t, typ)
+	if ok && !checkType(t, typ) {
+		return TypeOpenTelemetry, true // what else is wrong in it is told at once
+	}
+	return typ, ok
 }
 
 // checkType refuses near misses of opentelemetry: they would be taken for another tool's type, and the promise
@@ -188,15 +192,18 @@ func checkType(v value, typ string) bool {
 var query = regexp.MustCompile(`[\s{}()\[\]"'=]`)
 
 // readSelector reads the spec of a metricSource of type opentelemetry.
-func readSelector(v value, role role) (*Selector, sourceUnit, bool) {
+func (p *parser) readSelector(v value, role role) (*Selector, sourceUnit, bool) {
 	before := len(v.log.problems)
 	o, ok := v.object("signal", "metric", "condition", "value", "unit")
 	if !ok {
 		return nil, sourceUnit{}, false
 	}
-	s := &Selector{Type: TypeOpenTelemetry, Signal: SignalMetrics, Scale: 1, Condition: o.optional("condition")}
+	s := &Selector{Type: TypeOpenTelemetry, Signal: SignalMetrics, Scale: 1}
 	if sig, ok := o.get("signal"); ok {
 		s.Signal, _ = oneOf(sig, SignalMetrics, SignalTraces, SignalLogs)
+	}
+	if c, ok := o.get("condition"); ok {
+		s.Condition = p.expression(c, s.Signal, ExpressionCondition)
 	}
 	switch s.Signal {
 	case SignalMetrics:
@@ -220,11 +227,23 @@ func readSelector(v value, role role) (*Selector, sourceUnit, bool) {
 			break
 		}
 		if e, ok := o.need("value", `write an OTTL expression, e.g. 'span.attributes["gen_ai.latency.time_to_first_token"]'`); ok {
-			s.Value, _ = e.text()
+			s.Value = p.expression(e, s.Signal, ExpressionValue)
 		}
 	}
 	unit := readUnit(o, role, s)
 	return s, unit, len(v.log.problems) == before
+}
+
+// expression reads an OTTL expression, which the caller of Parse may check.
+func (p *parser) expression(v value, signal Signal, kind ExpressionKind) string {
+	text, ok := v.text()
+	if !ok || p.opts.Check == nil || signal == "" {
+		return text
+	}
+	if err := p.opts.Check(signal, kind, text); err != nil {
+		v.problemf("%s", strings.Join(strings.Fields(err.Error()), " ")) // one problem, one line
+	}
+	return text
 }
 
 var quotedKey = regexp.MustCompile(`\["([^"]+)"\]`)

@@ -12,12 +12,14 @@ type sloDocument struct {
 	ids       []string // empty when the document has problems
 	groupBy   []string
 	evaluated bool
+	composite bool
 }
 
 // readSLO reads an SLO document into one SLO an objective.
 func (p *parser) readSLO(d document, v value) {
 	before := len(p.problems)
-	o, ok := v.object("description", "service", "indicator", "indicatorRef", "timeWindow", "budgetingMethod", "objectives", "alertPolicies")
+	o, ok := v.objectWith([]string{"alertPolicies"}, "description", "service", "indicator", "indicatorRef",
+		"timeWindow", "budgetingMethod", "objectives", "alertPolicies")
 	if !ok {
 		return
 	}
@@ -34,30 +36,24 @@ func (p *parser) readSLO(d document, v value) {
 	if w, ok := o.need("timeWindow", "write e.g. [{duration: 28d, isRolling: true}]"); ok {
 		slo.TimeWindow = readTimeWindow(w)
 	}
-	if a, ok := o.get("alertPolicies"); ok {
-		a.list()
-	}
-	items := p.openObjectives(o)
-	ind := p.sloIndicator(o, items)
+	alerts := p.readAlertPolicies(o)
+	parts, composite := p.readParts(o, slo)
 
 	var objectives []placedObjective
-	for _, item := range items {
-		if obj, ok := readObjective(item, ind, slo); ok {
-			objectives = append(objectives, placedObjective{obj, item})
-		}
+	for _, part := range parts {
+		objectives = append(objectives, part.objectives...)
 	}
-	doc := sloDocument{groupBy: slo.GroupBy}
-	sound := func() bool { return ind.ok && len(p.problems) == before }
-	if sound() {
-		p.derive(d.meta, &slo, &ind, objectives)
+	for _, a := range alerts {
+		a.check(slo, objectives)
+		slo.AlertPolicies = append(slo.AlertPolicies, a.AlertPolicy)
 	}
-	if sound() {
-		for _, obj := range objectives {
-			one := slo
-			one.Indicator = ind.Indicator
-			one.Objective = obj.Objective
-			one.ID = slo.ID + ":" + obj.Name
-			one.Position = obj.at.pos()
+	doc := sloDocument{groupBy: slo.GroupBy, composite: composite}
+	sound := func() bool { return len(p.problems) == before }
+	if sound() && !slices.ContainsFunc(parts, func(part part) bool { return !part.ok }) {
+		for _, one := range p.derive(d.meta, slo, parts) {
+			if !sound() {
+				break
+			}
 			p.catalog.SLOs = append(p.catalog.SLOs, one)
 			doc.ids = append(doc.ids, one.ID)
 			doc.evaluated = one.Evaluated()
@@ -72,8 +68,62 @@ type placedObjective struct {
 	at object
 }
 
-// openObjectives opens the list of objectives. Composite ones are reported here, before anything else is
-// asked of them.
+// part is an indicator and what is promised of it. A composite SLO has a part for each objective, others have one.
+type part struct {
+	indicator
+	objectives []placedObjective
+	composite  *Composite
+}
+
+// readParts reads the indicators and objectives of an SLO, and tells whether it is a composite.
+func (p *parser) readParts(o object, slo SLO) (parts []part, composite bool) {
+	items := p.openObjectives(o)
+	if !slices.ContainsFunc(items, isComposite) {
+		whole := part{indicator: p.readIndicator(o)}
+		for _, item := range items {
+			if obj, ok := readObjective(item, whole.indicator, slo); ok {
+				whole.objectives = append(whole.objectives, placedObjective{obj, item})
+			}
+		}
+		return []part{whole}, false
+	}
+	for _, key := range []string{"indicator", "indicatorRef"} {
+		if o.has(key) {
+			o.fields[key].problemf("is for an SLO of one indicator, and the objectives are parts of a composite (indicator, indicatorRef or compositeWeight in them): give each its own and remove this one")
+			return nil, true
+		}
+	}
+	var weights float64
+	for _, item := range items {
+		one := part{indicator: p.readIndicator(item), composite: &Composite{Weight: readWeight(item)}}
+		weights += one.composite.Weight
+		if obj, ok := readObjective(item, one.indicator, slo); ok {
+			one.objectives = []placedObjective{{obj, item}}
+		}
+		parts = append(parts, one)
+	}
+	for _, one := range parts {
+		one.composite.Share = one.composite.Weight / weights
+	}
+	return parts, true
+}
+
+func readWeight(o object) float64 {
+	v, ok := o.get("compositeWeight")
+	if !ok {
+		return 1
+	}
+	n, ok := v.number()
+	if ok && (n <= 0 || n > maxWeight) {
+		v.problemf("%s is no weight: write a number above 0, e.g. 1", v.node.Value)
+	}
+	return n
+}
+
+// maxWeight keeps the sum of weights finite.
+const maxWeight = 1e9
+
+// openObjectives opens the list of objectives.
 func (p *parser) openObjectives(o object) []object {
 	v, ok := o.need("objectives", "write at least one, e.g. [{op: lte, value: 0.8, target: 0.95}]")
 	if !ok {
@@ -92,30 +142,21 @@ func (p *parser) openObjectives(o object) []object {
 	return open
 }
 
-// compositeKeys make an objective a part of a composite SLO.
-var compositeKeys = []string{"indicator", "indicatorRef", "compositeWeight"}
-
-func compositeKey(obj object) (string, bool) {
-	for _, key := range compositeKeys {
-		if obj.has(key) {
-			return key, true
-		}
-	}
-	return "", false
+// isComposite tells an objective that is a part of a composite SLO.
+func isComposite(objective object) bool {
+	return objective.has("indicator") || objective.has("indicatorRef") || objective.has("compositeWeight")
 }
 
-// sloIndicator is the inline indicator or the one referred to.
-func (p *parser) sloIndicator(o object, objectives []object) indicator {
+// readIndicator is the inline indicator of an SLO or objective, or the one referred to.
+func (p *parser) readIndicator(o object) indicator {
 	inline, ref := o.has("indicator"), o.has("indicatorRef")
 	switch {
 	case inline && ref:
 		o.problemf("has indicator and indicatorRef: keep one")
 	case inline:
-		v, ok := o.get("indicator")
-		if !ok {
-			break
+		if v, ok := o.get("indicator"); ok {
+			return p.inlineIndicator(v)
 		}
-		return p.inlineIndicator(v)
 	case ref:
 		v, ok := o.get("indicatorRef")
 		if !ok {
@@ -125,16 +166,10 @@ func (p *parser) sloIndicator(o object, objectives []object) indicator {
 		if !ok {
 			break
 		}
-		if ind, ok := p.indicators[name]; ok {
-			return ind
-		}
-		p.unresolved(v, KindSLI, name)
+		ind, _ := byRef(p, v, KindSLI, name, p.indicators)
+		return ind
+	case o.meant["indicator"] || o.meant["indicatorRef"]:
 	default:
-		for _, obj := range objectives {
-			if _, composite := compositeKey(obj); composite {
-				return indicator{} // its objectives bring their own, which is reported there
-			}
-		}
 		o.problemf("has no indicator: write indicator, or indicatorRef with the name of an SLI document")
 	}
 	return indicator{}

@@ -13,12 +13,12 @@ const maxWindow = 10 * 366 * 24 * time.Hour
 const startTimeLayout = "2006-01-02 15:04:05"
 
 // readDuration reads a duration shorthand.
-func readDuration(v value) (Duration, bool) {
-	s, ok := v.quantity("28d")
+func readDuration(v value, example string) (Duration, bool) {
+	s, ok := v.quantity(example)
 	if !ok {
 		return Duration{}, false
 	}
-	d, err := ParseDuration(s)
+	d, err := parseDuration(s, example)
 	if err != nil {
 		v.problemf("%v", err)
 		return Duration{}, false
@@ -47,7 +47,7 @@ func readTimeWindow(v value) TimeWindow {
 	w := TimeWindow{}
 	d, haveDuration := o.need("duration", "write e.g. 28d")
 	if haveDuration {
-		w.Duration, haveDuration = readDuration(d)
+		w.Duration, haveDuration = readDuration(d, "28d")
 	}
 	rolling, written := false, false
 	if r, ok := o.get("isRolling"); ok {

@@ -28,8 +28,8 @@ var (
 	parserError = regexp.MustCompile(`^did not find expected (<|'|key|node content)`)
 )
 
-// documents splits a source into its YAML documents with aliases replaced by what they stand for. Empty
-// documents are left out.
+// documents splits a source into its documents, which are YAML's or the items of a list in one, with aliases replaced by
+// what they stand for. Empty documents are left out.
 func documents(src Source, log *journal) []value {
 	if len(src.Data) > maxFileSize {
 		log.incomplete = true
@@ -61,7 +61,11 @@ func documents(src Source, log *journal) []value {
 			continue
 		}
 		doc := value{log: log, file: src.Name, node: root}
-		if !doc.null() {
+		switch {
+		case doc.null():
+		case root.Kind == yaml.SequenceNode: // OpenSLO's own tools read and write lists of documents
+			docs = append(docs, doc.listOrNone()...)
+		default:
 			docs = append(docs, doc)
 		}
 	}

@@ -69,11 +69,31 @@ spec: &spec
 }
 
 func TestEmptyFilesAndDocumentsAreNoProblem(t *testing.T) {
-	for _, data := range []string{"", "\n", "# nothing yet\n", "---\n---\n", "null"} {
+	for _, data := range []string{"", "\n", "# nothing yet\n", "---\n---\n", "null", "[]"} {
 		c, err := Parse(Source{Name: "f", Data: []byte(data)})
 		require.NoError(t, err, data)
 		assert.Empty(t, c.SLOs)
 	}
+}
+
+// Scenario: a list of documents in one, as OpenSLO's own tools write it. Guarantees: each is read, and a problem's path
+// begins with its place in the list.
+func TestAListOfDocumentsIsSeveral(t *testing.T) {
+	c, err := Parse(Source{Name: "f", Data: []byte(`
+- {apiVersion: openslo/v1, kind: Service, metadata: {name: a}}
+- {apiVersion: openslo/v1, kind: Service, metadata: {name: b}}
+---
+apiVersion: openslo/v1
+kind: Service
+metadata: {name: c}
+`)})
+	require.NoError(t, err)
+	assert.Len(t, c.Services, 3)
+
+	_, err = Parse(Source{Name: "f", Data: []byte("- null\n- {apiVersion: openslo/v1, kind: Service, metadata: {name: A}}\n- [a]\n")})
+	require.EqualError(t, err, "f:1: [0]: is null: give it a value or remove it\n"+
+		`f:2: [1].metadata.name: "A" is no RFC 1123 name: write up to 63 lower case letters, digits and inner dashes, e.g. chat-ttft`+"\n"+
+		"f:3: [2]: is a list: write a mapping (key: value)")
 }
 
 func TestATooLargeFileIsAProblem(t *testing.T) {

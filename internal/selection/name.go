@@ -38,11 +38,11 @@ func escape(name string) string {
 	}, name)
 }
 
-// unitSuffixes are what Prometheus makes of the OTLP units that an LLM service measures in.
+// unitSuffixes are what Prometheus makes of the OTLP units that an LLM service measures in. Of {token} and {request} it
+// makes nothing.
 var unitSuffixes = map[string]bool{
 	"_seconds": true, "_milliseconds": true, "_microseconds": true, "_nanoseconds": true, "_minutes": true,
 	"_hours": true, "_days": true, "_bytes": true, "_kibibytes": true, "_mebibytes": true, "_gibibytes": true,
 	"_kilobytes": true, "_megabytes": true, "_gigabytes": true, "_ratio": true, "_percent": true, "_joules": true,
-	"_watts": true, "_celsius": true, "_tokens": true, "_requests": true, "_tokens_per_second": true,
-	"_requests_per_second": true, "_bytes_per_second": true,
+	"_watts": true, "_celsius": true, "_bytes_per_second": true, "_per_second": true,
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -45,11 +46,14 @@ type Use struct {
 	condition string
 }
 
-// Scale is what a value of the metric is multiplied by to give the SLO's base unit. A unit that the data carries is
-// believed before the spec, since the producer knows what it measured; other units than the SLO's are not.
-func (u *Use) Scale(unit string) float64 {
+// Scale is what a value of a metric of this name and unit is multiplied by to give the SLO's base unit. A unit that the
+// data carries, or that stands in its name where the spec has none, is believed before the spec, since the producer knows
+// what it measured; other units than the SLO's are not.
+func (u *Use) Scale(name, unit string) float64 {
 	if unit == "" {
-		return u.scale
+		if added, ok := strings.CutPrefix(strings.TrimSuffix(escape(name), "_total"), escape(u.metric)+"_"); ok {
+			unit = added
+		}
 	}
 	if base, scale, ok := openslo.BaseUnit(unit); ok && base == u.unit {
 		return scale

@@ -31,6 +31,8 @@ func TestSameMetricInEitherSpelling(t *testing.T) {
 	f("foo", "foo_waiting", false)
 	f("vllm:num_requests", "vllm:num_requests_running", false)
 	f("foo_total", "foo_seconds_total", false)
+	f("inflight", "inflight_requests", false)
+	f("vllm:prompt", "vllm:prompt_tokens_total", false)
 	f("foo", "bar", false)
 }
 
@@ -75,7 +77,7 @@ func TestTheUnitOfTheDataIsBelieved(t *testing.T) {
 	u.scale = 0.001 // the spec says ms
 	f := func(unit string, want float64) {
 		t.Helper()
-		assert.InDelta(t, want, u.Scale(unit), 0)
+		assert.InDelta(t, want, u.Scale("ttft", unit), 0)
 	}
 	f("", 0.001)
 	f("ms", 0.001)
@@ -83,6 +85,9 @@ func TestTheUnitOfTheDataIsBelieved(t *testing.T) {
 	f("us", 1e-6)
 	f("By", 0.001)
 	f("nonsense", 0.001)
+	assert.InDelta(t, 1e-3, u.Scale("ttft_milliseconds", ""), 0)
+	assert.InDelta(t, 1, u.Scale("ttft_seconds", ""), 0)
+	assert.InDelta(t, 1e-6, u.Scale("ttft_seconds", "us"), 0, "the unit is believed before the name")
 }
 
 func TestConditionsSeePointScopeAndResource(t *testing.T) {

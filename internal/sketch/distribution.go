@@ -88,16 +88,21 @@ func (d *Distribution) Merge(o *Distribution) bool {
 	return ok
 }
 
-// Reset empties the distribution and keeps its memory and layouts.
+// Reset empties the distribution. Layouts that were used keep their memory; one that was not used since the last Reset
+// goes, so that a source which changed its boundaries does not count against MaxLayouts for ever.
 func (d *Distribution) Reset() {
+	d.explicit = slices.DeleteFunc(d.explicit, func(p explicit) bool { return !slices.ContainsFunc(p.counts, positive) })
 	for i := range d.explicit {
 		clear(d.explicit[i].counts)
 	}
+	d.exponential = slices.DeleteFunc(d.exponential, func(e Exponential) bool { return e.Count() == 0 })
 	for i := range d.exponential {
 		d.exponential[i].reset()
 	}
 	d.count = 0
 }
+
+func positive(n uint64) bool { return n > 0 }
 
 func (d *Distribution) room() bool { return len(d.explicit)+len(d.exponential) < MaxLayouts }
 

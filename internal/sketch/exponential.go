@@ -48,16 +48,26 @@ func (e *Exponential) Count() uint64 {
 	return n
 }
 
-// Valid reports whether the histogram can be one of floats: a scale that the specification allows, and indexes
-// that some float maps to.
-func (e *Exponential) Valid() bool {
-	if e.Scale < MinScale || e.Scale > MaxScale || e.ZeroThreshold < 0 || math.IsNaN(e.ZeroThreshold) {
+// MaxInputBuckets bounds each side of a histogram that comes from outside. OpenTelemetry's SDKs send 160 at most.
+const MaxInputBuckets = 4096
+
+// Normalize takes the empty buckets at both ends away and reports whether the histogram can be one of floats: a scale
+// that the specification allows, indexes that some float maps to, and a count that is counted exactly.
+func (e *Exponential) Normalize() bool {
+	if e.Scale < MinScale || e.Scale > MaxScale || !(e.ZeroThreshold >= 0) || e.ZeroCount > MaxCount {
 		return false
 	}
 	lo := int64(index(e.Scale, smallestNormal)) - 1
 	hi := int64(index(e.Scale, math.MaxFloat64)) + 1
+	n := e.ZeroCount
 	for _, b := range [...]*Buckets{&e.Positive, &e.Negative} {
-		if first, last, ok := b.span(); ok && (int64(first) < lo || int64(last) > hi || last < first) {
+		b.trim()
+		first, last := int64(b.Offset), int64(b.Offset)+int64(len(b.Counts))-1
+		if len(b.Counts) > MaxInputBuckets || (len(b.Counts) > 0 && (first < lo || last > hi)) {
+			return false
+		}
+		sum, ok := Total(b.Counts)
+		if n += sum; !ok || n > MaxCount {
 			return false
 		}
 	}
@@ -84,7 +94,11 @@ func (e *Exponential) each(f func(lo, hi float64, n uint64)) {
 		}
 	}
 	if e.ZeroCount > 0 {
-		f(-factor*e.ZeroThreshold, factor*e.ZeroThreshold, e.ZeroCount)
+		lo := -factor * e.ZeroThreshold
+		if e.Negative.empty() {
+			lo = 0 // what has no negative values is taken not to have small ones either
+		}
+		f(lo, factor*e.ZeroThreshold, e.ZeroCount)
 	}
 	for i, n := range e.Positive.Counts {
 		if n > 0 {
@@ -196,7 +210,28 @@ func (e *Exponential) reset() {
 	e.Negative = Buckets{Counts: e.Negative.Counts[:0]}
 }
 
-func (b *Buckets) empty() bool { return len(b.Counts) == 0 }
+// empty reports whether no bucket holds a value.
+func (b *Buckets) empty() bool {
+	_, _, ok := b.span()
+	return !ok
+}
+
+// trim takes the empty buckets at both ends away.
+func (b *Buckets) trim() {
+	first, last := 0, len(b.Counts)
+	for last > 0 && b.Counts[last-1] == 0 {
+		last--
+	}
+	for first < last && b.Counts[first] == 0 {
+		first++
+	}
+	if first == last {
+		b.Offset = 0
+	} else if int64(b.Offset)+int64(first) <= math.MaxInt32 {
+		b.Offset += int32(first)
+	}
+	b.Counts = append(b.Counts[:0], b.Counts[first:last]...)
+}
 
 // span is the lowest and highest index of a bucket that holds values.
 func (b *Buckets) span() (lo, hi int32, ok bool) {
@@ -228,7 +263,7 @@ func (b *Buckets) takes(o *Buckets, shift int32) bool {
 func (b *Buckets) add(at int32, n uint64) {
 	if b.empty() {
 		b.Offset = at
-		b.Counts = append(b.Counts, n)
+		b.Counts = append(b.Counts[:0], n)
 		return
 	}
 	if at < b.Offset {
@@ -257,6 +292,7 @@ func (b *Buckets) merge(o *Buckets, shift int32) {
 
 func (b *Buckets) downscale(by int32) {
 	if b.empty() {
+		b.Counts = b.Counts[:0]
 		return
 	}
 	first := b.Offset >> by

@@ -231,19 +231,59 @@ func TestValid(t *testing.T) {
 	assert.False(t, Valid([]float64{1, 1}, []uint64{0, 0, 0}))
 	assert.False(t, Valid([]float64{math.NaN()}, []uint64{0, 0}))
 	assert.False(t, Valid([]float64{1, math.Inf(1)}, []uint64{0, 0, 0}))
+}
 
-	assert.True(t, (&Exponential{Scale: 3, Positive: Buckets{Offset: -5, Counts: []uint64{1}}}).Valid())
-	assert.False(t, (&Exponential{Scale: 21}).Valid())
-	assert.False(t, (&Exponential{Scale: -11}).Valid())
-	assert.False(t, (&Exponential{Scale: -10, Positive: Buckets{Offset: 1 << 30, Counts: []uint64{1}}}).Valid())
-	assert.False(t, (&Exponential{Scale: 0, Positive: Buckets{Offset: math.MaxInt32, Counts: []uint64{1, 1}}}).Valid())
+func TestNormalize(t *testing.T) {
+	f := func(e Exponential, want bool) {
+		t.Helper()
+		assert.Equal(t, want, e.Normalize())
+	}
+	one := func(offset int32, counts ...uint64) Buckets { return Buckets{Offset: offset, Counts: counts} }
+	f(Exponential{Scale: 3, Positive: one(-5, 1)}, true)
+	f(Exponential{Scale: 21}, false)
+	f(Exponential{Scale: -11}, false)
+	f(Exponential{Scale: -10, Positive: one(1<<30, 1)}, false)
+	f(Exponential{Scale: 0, Positive: one(math.MaxInt32, 1, 1)}, false)
+	f(Exponential{Scale: 0, Positive: one(math.MaxInt32, 0, 0)}, true) // no value, so no index
+	f(Exponential{ZeroThreshold: math.NaN()}, false)
+	f(Exponential{Positive: one(0, 1<<60)}, false)
+	f(Exponential{Positive: one(0, MaxCount), ZeroCount: 1}, false)
+	f(Exponential{Positive: Buckets{Counts: make([]uint64, 1<<20)}}, true)
+	long := make([]uint64, MaxInputBuckets+1)
+	long[0], long[MaxInputBuckets] = 1, 1
+	f(Exponential{Scale: 20, Positive: Buckets{Counts: long}}, false)
+
+	e := Exponential{Positive: one(3, 0, 0, 7, 0)}
+	assert.True(t, e.Normalize())
+	assert.Equal(t, one(5, 7), e.Positive)
+}
+
+// Scenario: a source changes its boundaries with every release.
+// Guarantees: boundaries that are no longer used do not count against the limit.
+func TestUnusedLayoutsAreForgotten(t *testing.T) {
+	var d Distribution
+	for i := range 10 * MaxLayouts {
+		require.True(t, d.AddExplicit([]float64{float64(i + 1)}, []uint64{1, 0}))
+		require.True(t, d.AddExponential(&Exponential{Factor: float64(i + 1), ZeroCount: 1}))
+		d.Reset()
+	}
+}
+
+func TestAZeroBucketWithoutNegativeValuesIsNotNegative(t *testing.T) {
+	var d Distribution
+	d.AddExponential(&Exponential{ZeroCount: 10, ZeroThreshold: 0.01})
+	e := d.Quantile(0.5)
+	assert.True(t, e.Lower == 0 && e.Value >= 0 && e.Upper == 0.01, "%+v", e)
 }
 
 func FuzzExponentialMergeNeverLosesACount(f *testing.F) {
 	f.Add(int32(20), int32(5), uint8(3), int32(-10), int32(0), uint8(1))
+	f.Add(int32(1), int32(math.MaxInt32), uint8(1), int32(0), int32(math.MaxInt32), uint8(1)) // empty buckets, far out
+	f.Add(int32(0), int32(5), uint8(1), int32(3), int32(5), uint8(9))
 	f.Fuzz(func(t *testing.T, scaleA, offsetA int32, lenA uint8, scaleB, offsetB int32, lenB uint8) {
 		var d Distribution
 		var want uint64
+		var last Exponential
 		for _, in := range []struct {
 			scale, offset int32
 			n             uint8
@@ -252,9 +292,16 @@ func FuzzExponentialMergeNeverLosesACount(f *testing.F) {
 			for i := range in.n {
 				e.Positive.Counts = append(e.Positive.Counts, uint64(i))
 			}
-			if e.Valid() {
+			if e.Normalize() {
 				want += e.Count()
 				d.AddExponential(&e)
+				var diff Exponential
+				diff.Copy(&e)
+				before := last.Count()
+				if diff.Sub(&last) && diff.Count() != e.Count()-before {
+					t.Fatalf("%d less %d is not %d", e.Count(), before, diff.Count())
+				}
+				last.Copy(&e)
 			}
 		}
 		if d.Count() != want || (len(d.exponential) > 0 && d.exponential[0].Count() != want) {

@@ -70,6 +70,24 @@ func Valid(bounds []float64, counts []uint64) bool {
 	return true
 }
 
+// MaxCount bounds what a single point may count: every count up to it is exact in a float, and sums of them do not
+// wrap.
+const MaxCount = 1 << 53
+
+// Total adds counts up. It reports false when one of them or the sum is above MaxCount, which no counter of events
+// reaches.
+func Total(counts []uint64) (sum uint64, ok bool) {
+	for _, n := range counts {
+		if n > MaxCount {
+			return 0, false
+		}
+		if sum += n; sum > MaxCount {
+			return 0, false
+		}
+	}
+	return sum, true
+}
+
 // lowest is the lower edge of the first explicit bucket. Nearly all measurements are not negative, and a first
 // boundary above zero says that this one is such (Prometheus's histogram_quantile assumes the same).
 func lowest(bounds []float64) float64 {

@@ -72,6 +72,7 @@ func Start(t testing.TB, opts Options) *Collector {
 	c.cmd.Dir = opts.Dir
 	c.cmd.Env = append(os.Environ(), opts.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.logs, c.logs
+	c.cmd.WaitDelay = time.Second // whoever inherited the pipes must not keep Wait waiting
 	if err := c.cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", c.cmd, err)
 	}

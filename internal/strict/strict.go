@@ -2,24 +2,65 @@
 
 // Package strict reads a component's configuration and refuses what the Collector would pass over in silence.
 //
-// A key with the value null keeps its default without a word
-// (https://github.com/open-telemetry/opentelemetry-collector/issues/15907): a variable that is not set, or a value lost
-// in templating, would go unnoticed.
+//   - A key with the value null keeps its default without a word
+//     (https://github.com/open-telemetry/opentelemetry-collector/issues/15907): a variable that is not set, or a value
+//     lost in templating, would go unnoticed.
+//   - A duration without a unit is taken for nanoseconds: lateness: 30 would be next to nothing.
+//   - A fraction where a whole number belongs loses its fraction.
 package strict
 
 import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"reflect"
 	"slices"
+	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// Unmarshal is for the Unmarshal method of a component's Config: it reads conf into cfg, and reports every null with
-// the path of its key.
+// Unmarshal is for the Unmarshal method of a component's Config: it reads conf into cfg, a pointer to a struct, and reports
+// what it refuses with the path of its key.
 func Unmarshal(conf *confmap.Conf, cfg any) error {
-	return errors.Join(nulls("", conf.ToStringMap()), conf.Unmarshal(cfg))
+	raw := conf.ToStringMap()
+	return errors.Join(nulls("", raw), numbers("", raw, reflect.TypeOf(cfg).Elem()), conf.Unmarshal(cfg))
+}
+
+var duration = reflect.TypeFor[time.Duration]()
+
+// numbers reports numbers that do not fit the fields they are for.
+func numbers(path string, raw map[string]any, of reflect.Type) error {
+	var errs []error
+	for i := range of.NumField() {
+		field := of.Field(i)
+		key, _, _ := strings.Cut(field.Tag.Get("mapstructure"), ",")
+		value, ok := raw[key]
+		if !ok {
+			continue
+		}
+		at := join(path, key)
+		number := reflect.ValueOf(value)
+		switch nested, isMap := value.(map[string]any); {
+		case isMap && field.Type.Kind() == reflect.Struct:
+			errs = append(errs, numbers(at, nested, field.Type))
+		case field.Type == duration && (number.CanInt() || number.CanFloat()) && !number.IsZero():
+			errs = append(errs, fmt.Errorf("%s: %v has no unit: write %vs, %vm or %vh", at, value, value, value, value))
+		case field.Type != duration && reflect.Zero(field.Type).CanInt() && number.CanFloat() && number.Float() != math.Trunc(number.Float()):
+			errs = append(errs, fmt.Errorf("%s: %v is no whole number", at, value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// join writes a path as the Collector does.
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "::" + key
 }
 
 func nulls(path string, value any) error {
@@ -29,11 +70,7 @@ func nulls(path string, value any) error {
 		return fmt.Errorf("%s: is null: give it a value, or remove the key to have the default", path)
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			at := key
-			if path != "" {
-				at = path + "::" + key // as the Collector writes paths
-			}
-			errs = append(errs, nulls(at, v[key]))
+			errs = append(errs, nulls(join(path, key), v[key]))
 		}
 	case []any:
 		for i, element := range v {

@@ -4,6 +4,7 @@ package strict
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,10 @@ type config struct {
 	A int            `mapstructure:"a"`
 	B []string       `mapstructure:"b"`
 	C map[string]any `mapstructure:"c"`
+	D time.Duration  `mapstructure:"d"`
+	N struct {
+		D time.Duration `mapstructure:"d"`
+	} `mapstructure:"n"`
 }
 
 func (c *config) Unmarshal(conf *confmap.Conf) error { return Unmarshal(conf, c) }
@@ -37,6 +42,24 @@ func TestEveryNullIsNamedByItsPath(t *testing.T) {
 	f(map[string]any{"b": []any{"x", nil}}, "b[1]"+cure)
 	f(map[string]any{"c": map[string]any{"d": map[string]any{"e": nil}}}, "c::d::e"+cure)
 	f(map[string]any{"a": nil, "typo": 1}, "invalid keys: typo")
+}
+
+func TestNumbersThatDoNotFitAreNamed(t *testing.T) {
+	f := func(raw map[string]any, want string) {
+		t.Helper()
+		err := confmap.NewFromStringMap(raw).Unmarshal(&config{})
+		if want == "" {
+			require.NoError(t, err)
+			return
+		}
+		require.ErrorContains(t, err, want)
+	}
+	f(map[string]any{"d": "30s", "a": 2}, "")
+	f(map[string]any{"d": 0}, "")
+	f(map[string]any{"a": 2.0}, "")
+	f(map[string]any{"d": 30}, "d: 30 has no unit: write 30s, 30m or 30h")
+	f(map[string]any{"n": map[string]any{"d": 1.5}}, "n::d: 1.5 has no unit")
+	f(map[string]any{"a": 1.5}, "a: 1.5 is no whole number")
 }
 
 func TestValuesAreReadAndDefaultsStay(t *testing.T) {

@@ -71,8 +71,15 @@ func (p *Panes[A]) Take(start int64) *A {
 	return acc
 }
 
+// maxFree bounds the accumulators kept for reuse: a replay opens thousands of panes at once, live input a few.
+const maxFree = 4
+
 // Release hands an emptied accumulator back for reuse.
-func (p *Panes[A]) Release(acc *A) { p.free = append(p.free, acc) }
+func (p *Panes[A]) Release(acc *A) {
+	if len(p.free) < maxFree {
+		p.free = append(p.free, acc)
+	}
+}
 
 // Oldest is the start of the oldest open pane.
 func (p *Panes[A]) Oldest() (start int64, ok bool) {
@@ -88,6 +95,13 @@ func (p *Panes[A]) Youngest() (start int64, ok bool) {
 		return 0, false
 	}
 	return p.open[len(p.open)-1].Start, true
+}
+
+// Each calls f for every open pane's accumulator, oldest first.
+func (p *Panes[A]) Each(f func(*A)) {
+	for i := range p.open {
+		f(p.open[i].Acc)
+	}
 }
 
 // Len is the number of open panes.

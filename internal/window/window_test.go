@@ -17,7 +17,7 @@ const (
 )
 
 func newWatermark() *Watermark {
-	return NewWatermark(WatermarkOptions{Lateness: 30 * time.Second, IdleTimeout: time.Minute, MaxAhead: time.Minute, MaxSources: 3})
+	return NewWatermark(WatermarkOptions{Lateness: 30 * time.Second, IdleTimeout: time.Minute, MaxAhead: time.Minute, MaxLag: time.Hour, MaxSources: 3})
 }
 
 func TestWatermarkIsUnsetBeforeInput(t *testing.T) {
@@ -38,7 +38,8 @@ func TestAnIdleSourceDoesNotHoldTheOthersBack(t *testing.T) {
 	w.Observe(1, t0-100*sec, t0)
 	w.Observe(2, t0+61*sec, t0+61*sec)
 	assert.Equal(t, t0+31*sec, w.Advance(t0+61*sec, Unset))
-	assert.Equal(t, 1, w.Sources())
+	waiting, others := w.Sources()
+	assert.Equal(t, []int{1, 1}, []int{waiting, others})
 }
 
 func TestWatermarkNeverGoesBack(t *testing.T) {
@@ -65,7 +66,7 @@ func TestAReplayClosesItsLastWindowAndIsNoOutage(t *testing.T) {
 	w.Observe(1, t0, now)
 	lastEnd := t0 + 200*sec
 	assert.Equal(t, t0-30*sec, w.Advance(now+59*sec, lastEnd))
-	assert.Equal(t, lastEnd, w.Advance(now+60*sec, lastEnd))
+	assert.Equal(t, lastEnd, w.Advance(now+60*sec, lastEnd), "closed at once: the wall clock is long past its end")
 	assert.Equal(t, t0+570*sec, w.Advance(now+600*sec, lastEnd))
 }
 
@@ -76,7 +77,49 @@ func TestALiveWindowIsNotClosedBeforeItsEnd(t *testing.T) {
 	w.Observe(1, t0, t0)
 	end := t0 + 300*sec
 	assert.Less(t, w.Advance(t0+90*sec, end), end)
-	assert.Equal(t, end, w.Advance(t0+300*sec, end))
+	assert.Less(t, w.Advance(t0+329*sec, end), end, "lateness counts while idle, too")
+	assert.Equal(t, end, w.Advance(t0+330*sec, end))
+}
+
+// Scenario: one replica repeats the same timestamp, another one's clock is hours behind.
+// Guarantees: neither keeps the windows of the others open.
+func TestAWrongClockDoesNotStopEverybody(t *testing.T) {
+	w := newWatermark()
+	w.opts.MaxSources = 10
+	for i := range int64(300) {
+		now := t0 + i*sec
+		w.Observe(1, t0, now)                // frozen
+		w.Observe(2, t0-7200*sec+i*sec, now) // behind
+		w.Observe(3, now, now)
+		w.Advance(now, Unset)
+	}
+	assert.Equal(t, t0+299*sec-30*sec, w.At())
+	waiting, others := w.Sources()
+	assert.Equal(t, []int{1, 2}, []int{waiting, others})
+}
+
+// Scenario: a replica whose clock is minutes behind comes in while others are being judged.
+// Guarantees: nobody waits for it; when its clock is set right, it counts again.
+func TestNobodyWaitsForWhoComesInBehind(t *testing.T) {
+	w := newWatermark()
+	for i := range int64(200) {
+		now := t0 + i*sec
+		w.Observe(1, now, now)
+		if i >= 40 {
+			w.Observe(2, now-300*sec, now)
+		}
+		w.Advance(now, Unset)
+	}
+	assert.Equal(t, t0+199*sec-30*sec, w.At())
+	w.Observe(2, t0+200*sec, t0+200*sec)
+	w.Observe(1, t0+240*sec, t0+240*sec)
+	assert.Equal(t, t0+200*sec-30*sec, w.Advance(t0+240*sec, Unset), "it is waited for again")
+}
+
+func TestAClockThatIsALittleAheadDoesNotMoveTheWatermarkPastTheWall(t *testing.T) {
+	w := newWatermark()
+	w.Observe(1, t0+59*sec, t0)
+	assert.Equal(t, t0-30*sec, w.Advance(t0, Unset))
 }
 
 func TestAWrongClockIsSeen(t *testing.T) {
@@ -85,13 +128,24 @@ func TestAWrongClockIsSeen(t *testing.T) {
 	assert.True(t, w.Ahead(t0+61*sec, t0))
 }
 
+func TestSourcesThatAreGoneMakeRoom(t *testing.T) {
+	w := newWatermark()
+	for id := range uint64(100) { // pods come and go, each for two minutes
+		now := t0 + int64(id)*120*sec
+		w.Observe(id+1, now, now)
+		w.Advance(now, Unset)
+	}
+	assert.Zero(t, w.Overflowed())
+}
+
 func TestSourcesAreBounded(t *testing.T) {
 	w := newWatermark()
 	for id := range uint64(100) {
 		w.Observe(id+1, t0+int64(id)*sec, t0)
 	}
-	assert.LessOrEqual(t, w.Sources(), 4)
-	assert.True(t, w.Overflowed())
+	waiting, others := w.Sources()
+	assert.LessOrEqual(t, waiting+others, 4)
+	assert.Positive(t, w.Overflowed())
 }
 
 func TestStartAlignsToTheEpoch(t *testing.T) {
@@ -143,6 +197,24 @@ func TestPanesReuseTheirAccumulators(t *testing.T) {
 	}
 	turn()
 	assert.Zero(t, testing.AllocsPerRun(100, turn))
+}
+
+func BenchmarkAdvance(b *testing.B) {
+	for _, n := range []uint64{10, 1000, 100000} {
+		b.Run(fmt.Sprintf("%d_sources", n), func(b *testing.B) {
+			w := NewWatermark(WatermarkOptions{IdleTimeout: time.Minute, MaxLag: time.Hour, MaxSources: int(n)})
+			for i := range n {
+				w.Observe(i+1, t0+int64(i), t0)
+			}
+			now := t0
+			b.ReportAllocs()
+			for i := uint64(0); b.Loop(); i++ {
+				now += sec / 1000 // a batch every millisecond
+				w.Observe(i%n+1, now, now)
+				w.Advance(now, Unset)
+			}
+		})
+	}
 }
 
 func BenchmarkObserve(b *testing.B) {

@@ -3,7 +3,10 @@
 package e2e
 
 import (
+	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -41,6 +44,8 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 			break
 		}
 	}
+	started := childrenOf(t, demo.Process.Pid)
+	assert.Len(t, started, 2, "the simulator and the Collector")
 	require.NoError(t, demo.Process.Signal(syscall.SIGINT))
 	for {
 		n, err := pipe.Read(buf)
@@ -68,6 +73,25 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	assert.Less(t, broken-fault, (20 * time.Second).Seconds())
 	assert.Contains(t, story, "llm:chat:ttft:p95 was")
 
-	pids, _ := exec.Command("pgrep", "-f", "demo/scenario.yaml").Output() // exits 1 when there is none
-	assert.Empty(t, string(pids))
+	for _, pid := range started {
+		assert.NoDirExists(t, "/proc/"+pid)
+	}
+}
+
+// childrenOf are the pids of a process's children.
+func childrenOf(t *testing.T, pid int) (children []string) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	require.NoError(t, err)
+	for _, file := range stats {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has just ended
+		}
+		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+		if fields[1] == strconv.Itoa(pid) {
+			children = append(children, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return children
 }

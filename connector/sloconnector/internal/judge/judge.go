@@ -8,7 +8,6 @@ package judge
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
@@ -23,7 +22,8 @@ type Options struct {
 	GroupBy []string
 	// MaxSeries bounds the number of series (SLO × group); what comes beyond shares one overflow series an SLO.
 	MaxSeries int
-	// TTL is how long, in event time, a series lives without input.
+	// TTL is how long, in event time, a group is remembered without input. Where a policy needs longer to judge
+	// it, it is remembered as long as that.
 	TTL time.Duration
 }
 
@@ -37,8 +37,29 @@ type Judge struct {
 	evicted  uint64
 	patience time.Duration // after so much emptiness, more of it changes no verdict
 	begun    bool
-	lastData int64 // end of the youngest pane that held data
-	events   []Event
+	lastData int64 // end of the youngest closed pane that held data
+	ledger   *ledger
+}
+
+// ledger is what there is to tell. The series and policies write into it.
+type ledger struct {
+	series  []*Series // changed since they were last told
+	tallies []*Tally
+	events  []Event
+	dropped uint64
+	phases  uint64 // handed out
+	lastEnd int64  // end of the youngest window that was given data
+}
+
+// maxEvents bounds the events that wait to be taken.
+const maxEvents = 10_000
+
+func (l *ledger) event(e Event) {
+	if len(l.events) >= maxEvents {
+		l.events = slices.Delete(l.events, 0, 1)
+		l.dropped++
+	}
+	l.events = append(l.events, e)
 }
 
 // promise is one SLO of the catalog and its series.
@@ -48,8 +69,14 @@ type promise struct {
 	class   *paneClass
 	windows []time.Duration // multiples of the class's pane; the first is the evaluation window
 	series  map[string]*Series
-	watched []*policy // policies with a leaf on this SLO
+	watched []*policy  // policies with a leaf on this SLO
+	kin     []*promise // those that policies tie to this one, itself included: their groups are known and forgotten together
+	ttl     time.Duration
+	seen    bool // there was input
 }
+
+// longest is the longest window over the SLO.
+func (p *promise) longest() time.Duration { return p.windows[len(p.windows)-1] }
 
 // paneClass are the promises that share a pane length, and how far their panes are closed.
 type paneClass struct {
@@ -61,7 +88,7 @@ type paneClass struct {
 // New returns a Judge over the SLOs of a catalog that are measured here (SLO.Evaluated). Promises keep the
 // order of the catalog.
 func New(catalog *openslo.Catalog, opts Options) *Judge {
-	j := &Judge{opts: opts, lastData: window.Unset}
+	j := &Judge{opts: opts, lastData: window.Unset, ledger: &ledger{lastEnd: window.Unset}}
 	byID := map[string]*promise{}
 	for _, slo := range catalog.SLOs {
 		p := &promise{slo: slo, groupBy: union(opts.GroupBy, slo.GroupBy), series: map[string]*Series{}}
@@ -69,28 +96,40 @@ func New(catalog *openslo.Catalog, opts Options) *Judge {
 		j.promises = append(j.promises, p)
 		byID[slo.ID] = p
 	}
-	longest, turns := opts.Window, 1
+	j.patience = opts.Window
 	for i := range catalog.Policies {
 		pol := newPolicy(&catalog.Policies[i], byID)
 		j.policies = append(j.policies, pol)
+		j.patience = max(j.patience, pol.patience())
 		for _, p := range pol.promises {
 			p.watched = append(p.watched, pol)
 			p.windows = append(p.windows, pol.spec.Window)
+			p.ttl = max(p.ttl, pol.patience())
 		}
-		longest = max(longest, pol.spec.Window)
-		turns = max(turns, pol.spec.ConsecutiveWindows)
 	}
-	j.patience = longest * time.Duration(turns+1)
 	for _, p := range j.promises {
 		if len(p.windows) == 0 {
 			p.windows = []time.Duration{opts.Window}
 		}
 		slices.Sort(p.windows) // the shortest window is the evaluation window: it is the first to know
 		p.windows = slices.Compact(p.windows)
+		p.ttl = max(p.ttl, opts.TTL, p.longest())
 		p.class = j.classOf(window.GCD(p.windows...))
 		p.class.promises = append(p.class.promises, p)
+		p.findKin(p)
 	}
 	return j
+}
+
+func (p *promise) findKin(from *promise) {
+	p.kin = append(p.kin, from)
+	for _, pol := range from.watched {
+		for _, other := range pol.promises {
+			if !slices.Contains(p.kin, other) {
+				p.findKin(other)
+			}
+		}
+	}
 }
 
 func (j *Judge) classOf(pane time.Duration) *paneClass {
@@ -130,9 +169,6 @@ func (j *Judge) Evicted() uint64 { return j.evicted }
 // PaneStart is the start of the pane of the i-th SLO that holds the event time t.
 func (j *Judge) PaneStart(i int, t int64) int64 { return window.Start(t, j.promises[i].class.pane) }
 
-// overflowKey is the group of all series beyond MaxSeries. No value contains its byte: values are UTF-8.
-const overflowKey = "\xff"
-
 // Series returns the series of the i-th SLO for the values of its GroupBy keys, an empty value standing for an
 // absent attribute. Beyond MaxSeries it returns the SLO's overflow series.
 func (j *Judge) Series(i int, values []string) *Series {
@@ -150,38 +186,30 @@ func (j *Judge) Series(i int, values []string) *Series {
 	}
 	values = slices.Clone(values)
 	s := j.open(p, key, values, overflow)
-	// A policy knows its group as a whole: the SLOs of `when` that have no input yet are without data, not absent.
-	for _, pol := range p.watched {
-		for _, other := range pol.promises {
-			if other.series[key] == nil {
-				j.open(other, key, values, overflow)
-			}
-		}
-	}
+	j.complete(s)
 	return s
 }
 
+// complete opens the series of the SLOs that share a policy with s: a policy knows its group as a whole, and an SLO
+// of `when` that has no input yet is without data, not absent.
+func (j *Judge) complete(s *Series) {
+	for _, pol := range s.promise.watched {
+		for _, other := range pol.promises {
+			if other.series[s.key] == nil {
+				j.complete(j.open(other, s.key, s.values, s.overflow))
+			}
+		}
+	}
+}
+
 func (j *Judge) open(p *promise, key string, values []string, overflow bool) *Series {
-	s := newSeries(p, key, values, overflow)
+	s := newSeries(p, j.ledger, key, values, overflow)
 	p.series[key] = s
 	j.series++
 	for _, pol := range p.watched {
 		pol.attach(s)
 	}
 	return s
-}
-
-// groupKey joins group values. Lengths are part of it, so no value can imitate another group.
-func groupKey(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	for _, v := range values {
-		b.WriteString(v)
-		b.WriteByte(0)
-	}
-	return b.String()
 }
 
 // Each calls f for every live series.
@@ -193,18 +221,64 @@ func (j *Judge) Each(f func(*Series)) {
 	}
 }
 
-// EachTally calls f for every policy and group: how many violations it has opened.
-func (j *Judge) EachTally(f func(*Tally)) {
-	for _, pol := range j.policies {
-		for _, t := range pol.tallies {
-			f(t)
-		}
-	}
+// Turn says which results are told although they have not changed: those whose turn it is, when all are told in Of turns.
+type Turn struct {
+	Of, Number uint64
 }
 
-// TakeEvents returns what has opened and closed since the last call, in the order in which it did.
-func (j *Judge) TakeEvents() []Event {
-	events := j.events
-	j.events = nil
-	return events
+// Changed tells no unchanged result, All tells every one.
+var (
+	Changed = Turn{}
+	All     = Turn{Of: 1}
+)
+
+func (t Turn) has(phase uint64) bool { return t.Of > 0 && phase%t.Of == t.Number%t.Of }
+
+// Changes calls series and tally for what has changed since the last call, and for what has its turn.
+func (j *Judge) Changes(turn Turn, series func(*Series), tally func(*Tally)) {
+	if turn.Of > 0 {
+		j.Each(func(s *Series) {
+			if turn.has(s.phase) {
+				s.changed()
+			}
+		})
+		for _, pol := range j.policies {
+			for _, t := range pol.tallies {
+				if turn.has(t.lead().phase) {
+					t.changed(j.ledger)
+				}
+			}
+		}
+	}
+	for _, s := range j.ledger.series {
+		if s.dirty = false; !s.gone {
+			series(s)
+		}
+	}
+	for _, t := range j.ledger.tallies {
+		if t.dirty = false; !t.lead().gone {
+			tally(t)
+		}
+	}
+	clear(j.ledger.series) // what is gone must not be held here
+	clear(j.ledger.tallies)
+	j.ledger.series, j.ledger.tallies = j.ledger.series[:0], j.ledger.tallies[:0]
+}
+
+// Unseen are the ids of the SLOs that are measured here and have had no input yet.
+func (j *Judge) Unseen() (ids []string) {
+	for _, p := range j.promises {
+		if p.slo.Evaluated() && !p.seen {
+			ids = append(ids, p.slo.ID)
+		}
+	}
+	return ids
+}
+
+// TakeEvents returns what has opened and closed since the last call, in the order in which it did, and how many events
+// were dropped because nobody took them.
+func (j *Judge) TakeEvents() (events []Event, dropped uint64) {
+	events, dropped = j.ledger.events, j.ledger.dropped
+	j.ledger.events, j.ledger.dropped = nil, 0
+	return events, dropped
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
+	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
 const (
@@ -51,10 +52,23 @@ func newJudge(slos []openslo.SLO, policies ...openslo.ViolationPolicy) *Judge {
 	return New(&openslo.Catalog{SLOs: slos, Policies: policies}, Options{Window: 5 * time.Minute, MaxSeries: 100, TTL: 24 * time.Hour})
 }
 
+func addCounts(s *Series, t int64, counts []uint64) bool { return addTo(s, t, bounds, counts) }
+
+func addTo(s *Series, t int64, b []float64, counts []uint64) bool {
+	n, _ := sketch.Total(counts)
+	return s.AddExplicit(t, b, counts, n)
+}
+
+// take returns the events since the last call.
+func take(j *Judge) []Event {
+	events, _ := j.TakeEvents()
+	return events
+}
+
 // feed puts one window's worth of events into the series: good ones at 0.3 s, bad ones at 2 s.
 func feed(j *Judge, s *Series, w int, good, bad uint64) {
 	if good+bad > 0 {
-		s.AddExplicit(t0+int64(w)*5*minute+minute, bounds, []uint64{0, 0, good, 0, 0, bad, 0})
+		addCounts(s, t0+int64(w)*5*minute+minute, []uint64{0, 0, good, 0, 0, bad, 0})
 	}
 	j.Advance(t0 + int64(w+1)*5*minute)
 }
@@ -74,7 +88,7 @@ func story(windows string, consecutive int, onNoData openslo.NoDataAction) (even
 		default:
 			feed(j, s, w, 0, 0)
 		}
-		for _, e := range j.TakeEvents() {
+		for _, e := range take(j) {
 			n := int((e.Time - t0) / (5 * minute))
 			if !e.Opened {
 				n = -n
@@ -110,10 +124,12 @@ func TestAllAndAnyOverRatios(t *testing.T) {
 	refusal, hallucination := ratio("refusal", 0.92), ratio("hallucination", 0.95)
 	run := func(when openslo.Condition, refused, hallucinated float64) int {
 		j := newJudge([]openslo.SLO{refusal, hallucination}, policyOf(when, 1, openslo.NoDataHold))
-		j.Series(0, nil).AddRatio(t0, 100-refused, 100)
-		j.Series(1, nil).AddRatio(t0, 100-hallucinated, 100)
+		for i, part := range []float64{refused, hallucinated} {
+			j.Series(i, nil).AddGood(t0, 100-part)
+			j.Series(i, nil).AddTotal(t0, 100)
+		}
 		j.Advance(t0 + 5*minute)
-		return len(j.TakeEvents())
+		return len(take(j))
 	}
 	all := openslo.Condition{All: []openslo.Condition{leaf(refusal), leaf(hallucination)}}
 	anyOf := openslo.Condition{Any: []openslo.Condition{leaf(refusal), leaf(hallucination)}}
@@ -136,9 +152,10 @@ func TestAnUnmeasuredSideIsUnknownNotKept(t *testing.T) {
 			cond = openslo.Condition{Any: []openslo.Condition{leaf(a), leaf(b)}}
 		}
 		j := newJudge([]openslo.SLO{a, b}, policyOf(cond, 1, openslo.NoDataHold))
-		j.Series(0, nil).AddRatio(t0, 1, 10)
+		j.Series(0, nil).AddGood(t0, 1)
+		j.Series(0, nil).AddTotal(t0, 10)
 		j.Advance(t0 + 5*minute)
-		assert.Len(t, j.TakeEvents(), want, when)
+		assert.Len(t, take(j), want, when)
 	}
 }
 
@@ -148,7 +165,7 @@ func TestVerdictNeedsProof(t *testing.T) {
 		t.Helper()
 		j := newJudge([]openslo.SLO{slo})
 		s := j.Series(0, nil)
-		require.True(t, s.AddExplicit(t0, b, counts))
+		require.True(t, addTo(s, t0, b, counts))
 		j.Advance(t0 + 5*minute)
 		assert.Equal(t, want, s.Result().State)
 	}
@@ -178,7 +195,7 @@ func TestAtLeastObjectivesLookAtTheLowerTail(t *testing.T) {
 		}
 		j.Advance(t0 + 5*minute)
 		assert.Equal(t, want, s.Result().State)
-		good, bad := s.Events()
+		good, bad, _ := s.Events()
 		assert.Equal(t, []uint64{uint64(100 - slow), uint64(slow)}, []uint64{good, bad})
 		if slow == 10 {
 			assert.InDelta(t, 50, s.Result().Value, 0.1)
@@ -205,12 +222,12 @@ func TestGroupsAreJudgedApart(t *testing.T) {
 	slo := ttft("region")
 	j := newJudge([]openslo.SLO{slo}, policyOf(leaf(slo), 1, openslo.NoDataHold))
 	eu, us := j.Series(0, []string{"eu"}), j.Series(0, []string{"us"})
-	eu.AddExplicit(t0, bounds, []uint64{0, 0, 0, 0, 0, 9, 0})
-	us.AddExplicit(t0, bounds, []uint64{0, 0, 9, 0, 0, 0, 0})
+	addCounts(eu, t0, []uint64{0, 0, 0, 0, 0, 9, 0})
+	addCounts(us, t0, []uint64{0, 0, 9, 0, 0, 0, 0})
 	j.Advance(t0 + 5*minute)
-	events := j.TakeEvents()
+	events := take(j)
 	require.Len(t, events, 1)
-	assert.Same(t, eu, events[0].Series)
+	assert.Same(t, eu.Identity, events[0].Of)
 }
 
 func TestShortAndLongWindowsSeeTheSameEvents(t *testing.T) {
@@ -225,7 +242,7 @@ func TestShortAndLongWindowsSeeTheSameEvents(t *testing.T) {
 		feed(j, s, start+w, 10, 0)
 	}
 	var opened []string
-	for _, e := range j.TakeEvents() {
+	for _, e := range take(j) {
 		if e.Opened {
 			opened = append(opened, fmt.Sprintf("%s@%d", e.Policy, (e.Time-t0)/(5*minute)-int64(start)))
 		}
@@ -269,9 +286,9 @@ func TestOneBatchOrManyGiveTheSameEvents(t *testing.T) {
 			}
 		}
 		j.Advance(t0 + 5000*6*int64(time.Second))
-		events := j.TakeEvents()
+		events := take(j)
 		for i := range events {
-			events[i].Series = nil
+			events[i].Of = nil
 		}
 		return events
 	}
@@ -291,7 +308,7 @@ func TestAGapOfYearsIsSkipped(t *testing.T) {
 	s.AddValue(t0, 0.1)
 	j.Advance(t0 + 5*minute)
 	assert.Less(t, time.Since(begin), 5*time.Second)
-	events := j.TakeEvents()
+	events := take(j)
 	require.Len(t, events, 2)
 	assert.Equal(t, 4*5*minute, events[0].Time)
 	assert.Equal(t, t0+5*minute, events[1].Time)
@@ -305,7 +322,7 @@ func TestViolationIDIsDeterministic(t *testing.T) {
 		j := newJudge([]openslo.SLO{slo}, policyOf(leaf(slo), 1, openslo.NoDataHold))
 		j.Series(0, []string{"eu"}).AddValue(t0, 2)
 		j.Advance(t0 + 5*minute)
-		ids[j.TakeEvents()[0].ID] = true
+		ids[take(j)[0].ID] = true
 	}
 	assert.Len(t, ids, 1)
 }
@@ -325,7 +342,7 @@ func TestForgottenGroupsCloseTheirViolations(t *testing.T) {
 		Options{Window: 5 * time.Minute, MaxSeries: 10, TTL: time.Hour})
 	j.Series(0, []string{"a"}).AddValue(t0, 2)
 	j.Advance(t0 + 2*60*minute)
-	events := j.TakeEvents()
+	events := take(j)
 	require.Len(t, events, 2)
 	assert.True(t, events[0].Opened)
 	assert.False(t, events[1].Opened)
@@ -343,19 +360,251 @@ func TestTheWorstExemplarIsKept(t *testing.T) {
 	s.AddExemplar(t0+minute, Exemplar{TraceID: [16]byte{2}, Value: 2})
 	s.AddExemplar(t0+2*minute, Exemplar{TraceID: [16]byte{3}, Value: 0.1})
 	j.Advance(t0 + 5*minute)
-	assert.Equal(t, [16]byte{2}, j.TakeEvents()[0].Exemplar.TraceID)
+	assert.Equal(t, [16]byte{2}, take(j)[0].Exemplar.TraceID)
 }
 
-func TestEventCountersNeverGoBack(t *testing.T) {
+// Scenario: the parts of a ratio come in requests of their own, in either order, and results are told in between.
+// Guarantees: nothing is told that is taken back or stays wrong.
+func TestTheOrderOfARatiosPartsHasNoSay(t *testing.T) {
+	for _, totalFirst := range []bool{true, false} {
+		for _, bad := range []bool{true, false} {
+			slo := ratio("r", 0.9)
+			if bad {
+				slo.Indicator.Ratio.Bad = &openslo.Selector{}
+			}
+			j := newJudge([]openslo.SLO{slo})
+			s := j.Series(0, nil)
+			var lastGood, lastBad uint64
+			tell := func() {
+				g, b, _ := s.Events()
+				assert.True(t, g >= lastGood && b >= lastBad)
+				lastGood, lastBad = g, b
+			}
+			for i := range int64(10) {
+				at := t0 + i*minute
+				part := func() { s.AddGood(at, 99) }
+				if bad {
+					part = func() { s.AddBad(at, 1) }
+				}
+				steps := []func(){part, tell, func() { s.AddTotal(at, 100) }, tell}
+				if totalFirst {
+					steps[0], steps[2] = steps[2], steps[0]
+				}
+				for _, step := range steps {
+					step()
+				}
+				j.Advance(at)
+			}
+			assert.Equal(t, []uint64{990, 10}, []uint64{lastGood, lastBad}, "total first %v, bad %v", totalFirst, bad)
+		}
+	}
+}
+
+func TestTheYoungestWindowWithDataIsKnown(t *testing.T) {
+	slo := ttft()
+	hour := policyOf(leaf(slo), 1, openslo.NoDataHold)
+	hour.Window = time.Hour
+	j := newJudge([]openslo.SLO{slo}, hour, policyOf(leaf(slo), 1, openslo.NoDataHold))
+	assert.Equal(t, window.Unset, j.LastEnd())
+	full := t0 / (60 * minute) * 60 * minute
+	j.Series(0, nil).AddValue(full+9*minute, 0.1)
+	j.Series(0, nil).AddValue(full+2*minute, 0.1)
+	assert.Equal(t, full+60*minute, j.LastEnd(), "the longest window over the data")
+	j.Advance(full + 30*minute)
+	assert.Equal(t, full+60*minute, j.LastEnd(), "closed panes are still in it")
+}
+
+func TestASurplusOfGoodDoesNotMakeUpForLaterFailures(t *testing.T) {
 	j := newJudge([]openslo.SLO{ratio("r", 0.9)})
 	s := j.Series(0, nil)
-	s.AddRatio(t0, 0, 10) // the total comes first
-	_, bad := s.Events()
-	assert.Equal(t, uint64(10), bad)
-	s.AddRatio(t0, 9, 0)
-	good, after := s.Events()
-	assert.Equal(t, uint64(9), good)
-	assert.GreaterOrEqual(t, after, bad)
+	for w, good := range []float64{200, 0} {
+		s.AddGood(t0+int64(w)*5*minute, good)
+		s.AddTotal(t0+int64(w)*5*minute, 100)
+		j.Advance(t0 + int64(w+1)*5*minute)
+	}
+	good, bad, _ := s.Events()
+	assert.Equal(t, []uint64{100, 100}, []uint64{good, bad})
+}
+
+func TestTwoValuesOfACounterNeverShareATime(t *testing.T) {
+	j := newJudge([]openslo.SLO{ttft()})
+	s := j.Series(0, nil)
+	seen := map[int64]uint64{}
+	for range 5 { // five replicas with one timestamp, in batches of their own
+		s.AddValue(t0, 0.1)
+		good, _, at := s.Events()
+		assert.NotContains(t, seen, at)
+		seen[at] = good
+	}
+	_, _, at := s.Events()
+	assert.Equal(t, uint64(5), seen[at], "told again, it is the same value at the same time")
+}
+
+func TestResultsNeverGoBackInTime(t *testing.T) {
+	j := newJudge([]openslo.SLO{ttft()})
+	s := j.Series(0, nil)
+	s.AddValue(t0+3*minute, 0.1)
+	assert.Equal(t, t0, s.Result().End, "before the first window closes, its start is the time of what is told")
+	s.AddValue(t0+9*minute, 0.1)
+	assert.Equal(t, t0, s.Result().End)
+	j.Advance(t0 + 5*minute)
+	assert.Equal(t, t0+5*minute, s.Result().End)
+}
+
+// Scenario: a group is silent for longer than the TTL, then comes back.
+// Guarantees: one batch and many tell the same story.
+func TestAGapLongerThanTheTTLIsTheSameInOneBatchOrMany(t *testing.T) {
+	run := func(many bool) (story []string) {
+		slo := ttft("pod")
+		j := New(catalogOf(slo, policyOf(leaf(slo), 3, openslo.NoDataHold)), Options{Window: 5 * time.Minute, MaxSeries: 10, TTL: time.Hour})
+		for _, m := range []int64{0, 5, 10, 200, 205, 210, 400} {
+			at := t0 + m*minute
+			if s := j.Series(0, []string{"a"}); !j.Late(s, at) {
+				s.AddValue(at, 2)
+			}
+			if many {
+				j.Advance(at)
+			}
+		}
+		j.Advance(t0 + 500*minute)
+		for _, e := range take(j) {
+			story = append(story, fmt.Sprintf("%t@%d", e.Opened, (e.Time-t0)/minute))
+		}
+		return story
+	}
+	assert.Equal(t, []string{"true@15", "false@80", "true@215", "false@280"}, run(true))
+	assert.Equal(t, run(true), run(false))
+}
+
+// Scenario: windows that are longer than the TTL.
+// Guarantees: a group is remembered for as long as a policy needs to judge it.
+func TestTheTTLDoesNotEatLongWindows(t *testing.T) {
+	f := func(length time.Duration, consecutive int, windows string, want ...int) {
+		t.Helper()
+		slo := ttft("model")
+		pol := policyOf(leaf(slo), consecutive, openslo.NoDataHold)
+		pol.Window = length
+		j := New(catalogOf(slo, pol), Options{Window: 5 * time.Minute, MaxSeries: 10, TTL: time.Hour})
+		day := t0 / (24 * 60 * minute) * 24 * 60 * minute
+		var got []int
+		for w, c := range windows {
+			start := day + int64(w)*int64(length)
+			switch c { // all input is at the beginning of a window
+			case 'b':
+				j.Series(0, []string{"m"}).AddValue(start, 2)
+			case 'g':
+				j.Series(0, []string{"m"}).AddValue(start, 0.1)
+			}
+			j.Series(0, []string{"other"}).AddValue(start, 0.1)
+			j.Advance(start + int64(length))
+			for _, e := range take(j) {
+				n := int((e.Time - day) / int64(length))
+				if !e.Opened {
+					n = -n
+				}
+				got = append(got, n)
+			}
+		}
+		assert.Equal(t, want, got, windows)
+	}
+	f(24*time.Hour, 1, "bg", 1, -2)
+	f(time.Hour, 3, "bb-bg", 4, -5)
+	f(3*time.Hour, 2, "bbg", 2, -3)
+}
+
+func TestWhatCannotBeToldIsNotKeptAgain(t *testing.T) {
+	slo := ttft()
+	j := newJudge([]openslo.SLO{slo}, policyOf(leaf(slo), 1, openslo.NoDataClose))
+	s := j.Series(0, nil)
+	short := []float64{0.75, 1}
+	for w, counts := range [][]uint64{{0, 0, 10}, {90, 10, 0}, {100, 0, 0}} { // missed, cannot be told, kept
+		addTo(s, t0+int64(w)*5*minute, short, counts)
+		j.Advance(t0 + int64(w+1)*5*minute)
+	}
+	events := take(j)
+	require.Len(t, events, 2)
+	assert.Equal(t, t0+15*minute, events[1].Time)
+	assert.True(t, events[1].Kept())
+}
+
+func TestReasonsSayWhatWasMissedAndWhy(t *testing.T) {
+	a, b := ttft(), ratio("other", 0.9)
+	when := openslo.Condition{Any: []openslo.Condition{leaf(a), leaf(b)}}
+	j := newJudge([]openslo.SLO{a, b}, policyOf(when, 2, openslo.NoDataClose))
+	for w := range int64(2) {
+		j.Series(0, nil).AddValue(t0+w*5*minute, 0.1)
+		j.Series(1, nil).AddTotal(t0+w*5*minute, 10)
+	}
+	j.Advance(t0 + 15*minute)
+	events := take(j)
+	require.Len(t, events, 2)
+	assert.Equal(t, "missed in 2 windows of 5m in a row: llm:chat:other:x was 0, promised at least 0.9; not missed: "+
+		"llm:chat:ttft:p95 was 0.1 seconds, promised at most 0.8 for 95 % of events", events[0].Reason)
+	assert.Contains(t, events[1].Reason, "no data, which the policy takes for kept")
+	assert.False(t, events[1].Kept())
+}
+
+// Scenario: each window has a layout of its own, more of them over time than are held at once.
+// Guarantees: no window is without data for it; too many in one window leave the SLI open, not the verdict.
+func TestManyLayouts(t *testing.T) {
+	j := newJudge([]openslo.SLO{ttft()})
+	s := j.Series(0, nil)
+	for w := range int64(50) {
+		require.True(t, addTo(s, t0+w*5*minute, []float64{0.1, 0.8, 2 + float64(w)}, []uint64{0, 0, 10, 0}))
+		j.Advance(t0 + (w+1)*5*minute)
+		require.Equal(t, Violated, s.Result().State)
+	}
+	hour := policyOf(leaf(ttft()), 1, openslo.NoDataHold)
+	hour.Window = time.Hour
+	j = newJudge([]openslo.SLO{ttft()}, hour, policyOf(leaf(ttft()), 1, openslo.NoDataHold))
+	s = j.Series(0, nil)
+	start := (t0/(60*minute) + 1) * 60 * minute
+	for w := range int64(12) {
+		addTo(s, start+w*5*minute, []float64{0.1, 0.8, 2 + float64(w)}, []uint64{0, 0, 10, 0})
+	}
+	j.Advance(start + 60*minute)
+	assert.Equal(t, Violated, s.resultOf(time.Hour).State)
+	assert.True(t, math.IsInf(s.resultOf(time.Hour).Upper, 1))
+}
+
+func TestNoValueImitatesAnotherGroup(t *testing.T) {
+	assert.NotEqual(t, groupKey([]string{"x\x00y", "z"}), groupKey([]string{"x", "y\x00z"}))
+	assert.NotEqual(t, groupKey([]string{"1:a", ""}), groupKey([]string{"", "1:a"}))
+	slo := ttft("pod")
+	j := New(catalogOf(slo, policyOf(leaf(slo), 1, openslo.NoDataHold)), Options{Window: 5 * time.Minute, MaxSeries: 1, TTL: time.Hour})
+	j.Series(0, []string{""}).AddValue(t0, 2)
+	j.Series(0, []string{"b"}).AddValue(t0, 2)
+	j.Advance(t0 + 5*minute)
+	events := take(j)
+	require.Len(t, events, 2)
+	assert.NotEqual(t, events[0].ID, events[1].ID, "the group of all others is not the group without a name")
+}
+
+func TestEventsThatNobodyTakesAreBounded(t *testing.T) {
+	l := &ledger{}
+	for i := range maxEvents + 10 {
+		l.event(Event{Windows: i})
+	}
+	assert.Len(t, l.events, maxEvents)
+	assert.Equal(t, uint64(10), l.dropped)
+	assert.Equal(t, 10, l.events[0].Windows, "the oldest go")
+}
+
+func TestSilenceOfManyIsCheap(t *testing.T) {
+	slo := ttft("pod")
+	j := New(catalogOf(slo), Options{Window: time.Second, MaxSeries: 10_000, TTL: time.Hour})
+	for i := range 10_000 {
+		j.Series(0, []string{fmt.Sprint(i)}).AddValue(t0, 0.1)
+	}
+	j.Advance(t0 + 2*int64(time.Second))
+	j.Series(0, []string{"0"}).AddValue(t0+50*minute, 0.1)
+	closes := 0
+	for end := j.nextEnd(); end <= t0+50*minute; end = j.nextEnd() {
+		j.closeAt(end)
+		j.skip(t0 + 50*minute)
+		closes++
+	}
+	assert.Less(t, closes, 10, "fifty minutes of nothing are not judged second by second")
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
@@ -363,11 +612,11 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	s := j.Series(0, nil)
 	counts := []uint64{0, 0, 9, 1, 0, 0, 0}
 	e := &sketch.Exponential{Scale: 3, Positive: sketch.Buckets{Offset: -5, Counts: counts}}
-	s.AddExplicit(t0, bounds, counts)
-	s.AddExponential(t0, e)
+	s.AddExplicit(t0, bounds, counts, 10)
+	s.AddExponential(t0, e, 10)
 	assert.Zero(t, testing.AllocsPerRun(1000, func() {
-		s.AddExplicit(t0, bounds, counts)
-		s.AddExponential(t0, e)
+		s.AddExplicit(t0, bounds, counts, 10)
+		s.AddExponential(t0, e, 10)
 		s.AddValue(t0, 0.3)
 	}))
 }

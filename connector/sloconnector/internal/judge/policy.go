@@ -6,9 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
-	"strings"
+	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
@@ -17,38 +18,9 @@ import (
 // policy is a ViolationPolicy and its state for every group.
 type policy struct {
 	spec     *openslo.ViolationPolicy
-	promises []*promise // its leaves, in the order of `when`
-	byID     map[string]int
+	promises []*promise     // its leaves, in the order of `when`
+	byID     map[string]int // slo_id to leaf
 	tallies  map[string]*Tally
-}
-
-// Tally is a policy for one group.
-type Tally struct {
-	policy *policy
-	leaves []*Series // like policy.promises; nil where the group has no such series
-	count  uint64
-	newest int64
-
-	streak int
-	first  int64 // start of the first window of the streak
-	open   *Event
-	// Dirty says that there is something to tell since the caller last set it to false.
-	Dirty bool
-}
-
-// Event is a violation that opened or closed.
-type Event struct {
-	Opened   bool
-	ID       string // deterministic: policy, group, first window
-	Policy   string
-	Series   *Series  // the first SLO in `when`: its labels are the violation's
-	SLOs     []string // all slo_ids
-	Time     int64    // end of the window that decided
-	First    int64    // start of the first window in which `when` held
-	Windows  int      // in which `when` held in a row when it opened
-	Observed float64  // the SLI of Series in the window that decided; NaN without data
-	Reason   string
-	Exemplar Exemplar
 }
 
 func newPolicy(spec *openslo.ViolationPolicy, byID map[string]*promise) *policy {
@@ -73,39 +45,52 @@ func newPolicy(spec *openslo.ViolationPolicy, byID map[string]*promise) *policy 
 	return pol
 }
 
-// attach makes a new series a leaf of its group.
+// patience is how long emptiness can still change a verdict of the policy.
+func (pol *policy) patience() time.Duration {
+	if turns := time.Duration(pol.spec.ConsecutiveWindows) + 1; pol.spec.Window <= math.MaxInt64/turns {
+		return pol.spec.Window * turns
+	}
+	return math.MaxInt64
+}
+
+// attach makes a series a leaf of its group.
 func (pol *policy) attach(s *Series) {
 	t := pol.tallies[s.key]
 	if t == nil {
-		t = &Tally{policy: pol, leaves: make([]*Series, len(pol.promises)), newest: window.Unset, Dirty: true}
+		t = &Tally{policy: pol, leaves: make([]*Series, len(pol.promises)), start: window.Unset, newest: window.Unset}
 		pol.tallies[s.key] = t
 	}
 	t.leaves[slices.Index(pol.promises, s.promise)] = s
 }
 
-// detach takes a forgotten group's series away, and with the last of them the tally.
-func (pol *policy) detach(key string, now int64, events []Event) []Event {
-	t := pol.tallies[key]
-	if t == nil {
-		return events
+// judge asks every group about the window that ends at end. Groups come in the order of their keys, so two runs
+// tell the same story.
+func (pol *policy) judge(end int64, l *ledger) {
+	keys := make([]string, 0, len(pol.tallies))
+	for key := range pol.tallies {
+		keys = append(keys, key)
 	}
-	last := t.lead()
-	for i, s := range t.leaves {
-		if s != nil && s.promise.series[key] == nil {
-			t.leaves[i] = nil
-		}
+	sort.Strings(keys)
+	for _, key := range keys {
+		pol.tallies[key].judge(end, l)
 	}
-	if t.lead() != nil {
-		return events
-	}
-	if t.open != nil {
-		events = append(events, t.close(last, now, "no input for so long that the group was forgotten"))
-	}
-	delete(pol.tallies, key)
-	return events
 }
 
-// truth is three-valued (Kleene): a window without data is neither kept nor missed.
+// Tally is a policy for one group.
+type Tally struct {
+	policy *policy
+	leaves []*Series // like policy.promises
+	count  uint64
+	start  int64 // of the first window that was judged
+	newest int64 // end of the window that was judged last
+
+	streak int
+	first  int64 // start of the first window of the streak
+	open   *Event
+	dirty  bool
+}
+
+// truth is three-valued (Kleene): a window that proves nothing is neither kept nor missed.
 type truth int
 
 const (
@@ -132,94 +117,110 @@ func (t *Tally) holds(c *openslo.Condition) truth {
 	}
 	result := no
 	for _, id := range c.IDs {
-		result = max(result, t.missed(id))
+		if i, ok := t.policy.byID[id]; ok {
+			result = max(result, missed(t.result(t.leaves[i]).State))
+		}
 	}
 	return result
 }
 
-func (t *Tally) missed(id string) truth {
-	i, ok := t.policy.byID[id]
-	if !ok || t.leaves[i] == nil {
-		return unknown
-	}
-	switch t.leaves[i].resultOf(t.policy.spec.Window).State {
+func missed(s State) truth {
+	switch s {
 	case Violated:
 		return yes
-	case NoData:
-		return unknown
-	default:
+	case OK:
 		return no
+	default:
+		return unknown
 	}
 }
 
-// judge asks every group about the window that ends at end. Groups come in the order of their keys, so two runs
-// tell the same story.
-func (pol *policy) judge(end int64, events []Event) []Event {
-	keys := make([]string, 0, len(pol.tallies))
-	for key := range pol.tallies {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	for _, key := range keys {
-		events = pol.tallies[key].judge(end, events)
-	}
-	return events
-}
+// result is what the policy's window says of a leaf.
+func (t *Tally) result(s *Series) *Result { return s.resultOf(t.policy.spec.Window) }
 
-func (t *Tally) judge(end int64, events []Event) []Event {
-	t.newest, t.Dirty = end, true
+func (t *Tally) judge(end int64, l *ledger) {
+	if t.start == window.Unset {
+		t.start = end - int64(t.policy.spec.Window)
+	}
+	t.newest = end
+	t.changed(l)
 	held := t.holds(&t.policy.spec.When)
+	empty := false
 	if held == unknown {
+		// That the buckets cannot tell is no emptiness: what is known stays as it is until something is proven.
+		if slices.ContainsFunc(t.leaves, func(s *Series) bool { return t.result(s).State == AtRisk }) {
+			return
+		}
+		empty = true
 		switch t.policy.spec.OnNoData {
 		case openslo.NoDataOpen:
 			held = yes
 		case openslo.NoDataClose:
 			held = no
 		default:
-			return events
+			return
 		}
 	}
 	if held == no {
 		t.streak = 0
 		if t.open != nil {
-			events = append(events, t.close(t.lead(), end, t.describe("kept again")))
+			t.close(end, t.whyClosed(empty), l)
 		}
-		return events
+		return
 	}
 	if t.streak == 0 {
 		t.first = end - int64(t.policy.spec.Window)
 	}
 	t.streak++
 	if t.open != nil || t.streak < t.policy.spec.ConsecutiveWindows {
-		return events
+		return
 	}
 	t.count++
-	result := t.lead().resultOf(t.policy.spec.Window)
+	lead := t.lead()
+	r := t.result(lead)
 	t.open = &Event{
-		Opened: true, ID: t.id(), Policy: t.policy.spec.Name, Series: t.lead(), SLOs: t.ids(), Time: end, First: t.first,
-		Windows: t.streak, Observed: result.Value, Exemplar: result.Exemplar,
-		Reason: t.describe(fmt.Sprintf("missed in %d windows of %s", t.streak, span(t.policy.spec.Window))),
+		Opened: true, ID: t.id(), Policy: t.policy.spec.Name, Of: lead.Identity, SLOs: t.ids(), Time: end,
+		Windows: t.streak, Observed: r.Value, Exemplar: t.witness(), Reason: t.whyOpened(empty),
 	}
-	return append(events, *t.open)
+	l.event(*t.open)
 }
 
 // close ends the open violation.
-func (t *Tally) close(s *Series, now int64, reason string) Event {
+func (t *Tally) close(now int64, reason string, l *ledger) {
 	e := *t.open
-	e.Opened, e.Time, e.Series, e.Reason, e.Exemplar = false, now, s, reason, Exemplar{}
-	e.Observed = s.resultOf(t.policy.spec.Window).Value
+	e.Opened, e.Time, e.Of, e.Reason, e.Exemplar = false, now, t.lead().Identity, reason, Exemplar{}
+	e.Observed = t.result(t.lead()).Value
 	t.open = nil
-	return e
+	l.event(e)
+}
+
+// forget ends what was going on in a group of which nothing is heard any more.
+func (t *Tally) forget(now int64, l *ledger) {
+	t.streak = 0
+	if t.open != nil {
+		t.close(now, reasonForgotten, l)
+	}
+}
+
+// changed notes that there is something to tell.
+func (t *Tally) changed(l *ledger) {
+	if !t.dirty {
+		t.dirty = true
+		l.tallies = append(l.tallies, t)
+	}
 }
 
 // lead is the series whose labels the violation carries: the first of `when`.
-func (t *Tally) lead() *Series {
+func (t *Tally) lead() *Series { return t.leaves[0] }
+
+// witness is the exemplar of the first SLO that was missed.
+func (t *Tally) witness() Exemplar {
 	for _, s := range t.leaves {
-		if s != nil {
-			return s
+		if r := t.result(s); r.State == Violated && r.Exemplar.known() {
+			return r.Exemplar
 		}
 	}
-	return nil
+	return Exemplar{}
 }
 
 func (t *Tally) ids() []string {
@@ -230,37 +231,20 @@ func (t *Tally) ids() []string {
 	return ids
 }
 
-// describe says in words what every leaf measured against what it promised.
-func (t *Tally) describe(what string) string {
-	var b strings.Builder
-	for _, s := range t.leaves {
-		if s == nil {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(s.describe(s.resultOf(t.policy.spec.Window)))
-	}
-	return what + ": " + b.String()
-}
-
 // id is the same for every replica that sees the same input: policy, group, first window.
 func (t *Tally) id() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00%d\x00", t.policy.spec.Name, t.first)
-	t.lead().Group(func(key, value string) { fmt.Fprintf(h, "%s\x00%s\x00", key, value) })
+	fmt.Fprintf(h, "%s\x00%d\x00%t\x00", t.policy.spec.Name, t.first, t.lead().Overflow())
+	t.lead().Group(func(key, value string) { fmt.Fprintf(h, "%d:%s=%d:%s", len(key), key, len(value), value) })
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // Policy is the policy's name.
 func (t *Tally) Policy() string { return t.policy.spec.Name }
 
-// Series is the series whose labels the policy's results carry.
-func (t *Tally) Series() *Series { return t.lead() }
+// Of is the identity whose labels the policy's results carry.
+func (t *Tally) Of() *Identity { return t.lead().Identity }
 
-// Count is how many violations have opened.
-func (t *Tally) Count() uint64 { return t.count }
-
-// Newest is the end of the policy window that closed last, or window.Unset.
-func (t *Tally) Newest() int64 { return t.newest }
+// Count is how many violations have opened between start and newest, in event time. Both are window.Unset before the
+// first window was judged.
+func (t *Tally) Count() (n uint64, start, newest int64) { return t.count, t.start, t.newest }

@@ -3,33 +3,40 @@
 package judge
 
 import (
-	"math"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
 // Series is one promise to one group: an SLO for one combination of its GroupBy values.
 type Series struct {
-	promise  *promise
-	key      string
-	values   []string
-	overflow bool
+	*Identity
+	promise *promise
+	ledger  *ledger
+	key     string
 
-	panes   window.Panes[sums]
-	windows []openWindow
-	good    float64 // events since the series began
-	total   float64
-	told    struct{ good, bad uint64 }
-	first   int64 // event time of the first input's pane
-	newest  int64 // event time
-	gone    bool
-	// Dirty says that there is something to tell since the caller last set it to false.
-	Dirty bool
+	panes    window.Panes[sums]
+	windows  []openWindow
+	good     float64 // events since the series began
+	total    float64
+	closed   struct{ good, total float64 } // those in closed panes; ratio indicators
+	partAt   int64                         // newest event time of good or bad events, and of the total; ratio indicators
+	totalAt  int64
+	told     told
+	first    int64  // start of the pane of the first input
+	newest   int64  // event time
+	lastData int64  // end of the youngest closed pane that held data
+	phase    uint64 // when it is told in turns
+	gone     bool
+	dirty    bool
+}
+
+// told is what was last said of a series' events.
+type told struct {
+	good, bad uint64
+	at        int64
 }
 
 // openWindow collects the panes of one window length.
@@ -41,9 +48,12 @@ type openWindow struct {
 
 // sums is what a pane or window holds.
 type sums struct {
-	good     sketch.Split // threshold indicators: good events
-	values   sketch.Distribution
-	goodSum  float64 // ratio indicators
+	n       uint64       // events, for a threshold indicator
+	good    sketch.Split // of them
+	values  sketch.Distribution
+	partial bool // values lacks some of the n events: they had too many different layouts
+
+	goodSum  float64 // for a ratio indicator
 	totalSum float64
 	worst    Exemplar
 }
@@ -57,45 +67,42 @@ type Exemplar struct {
 
 func (e *Exemplar) known() bool { return e.TraceID != [16]byte{} }
 
-func newSeries(p *promise, key string, values []string, overflow bool) *Series {
-	s := &Series{promise: p, key: key, values: values, overflow: overflow, first: window.Unset, newest: window.Unset, Dirty: true}
+func newSeries(p *promise, l *ledger, key string, values []string, overflow bool) *Series {
+	s := &Series{
+		Identity: &Identity{slo: &p.slo, keys: p.groupBy, values: values, overflow: overflow},
+		promise:  p, ledger: l, key: key,
+		partAt: window.Unset, totalAt: window.Unset, first: window.Unset, newest: window.Unset, lastData: window.Unset,
+		told: told{at: window.Unset},
+	}
 	for _, length := range p.windows {
 		s.windows = append(s.windows, openWindow{length: length, last: noResult})
 	}
+	l.phases++
+	s.phase = l.phases
+	s.changed()
 	return s
 }
 
-// SLO is the SLO that is promised.
-func (s *Series) SLO() *openslo.SLO { return &s.promise.slo }
-
-// Group calls f for every group-by key that has a value here.
-func (s *Series) Group(f func(key, value string)) {
-	for i, key := range s.promise.groupBy {
-		if s.values[i] != "" {
-			f(key, s.values[i])
-		}
+// changed notes that there is something to tell.
+func (s *Series) changed() {
+	if !s.dirty {
+		s.dirty = true
+		s.ledger.series = append(s.ledger.series, s)
 	}
 }
 
-// Tenant identifies the values that the group has for some of the keys: series that agree in it share a resource.
-func (s *Series) Tenant(keys []string) string {
-	var b strings.Builder
-	s.Group(func(key, value string) {
-		if slices.Contains(keys, key) {
-			b.WriteString(key)
-			b.WriteByte(0)
-			b.WriteString(value)
-			b.WriteByte(0)
-		}
-	})
-	return b.String()
+// Result is the verdict of the evaluation window that closed last. Before the first has closed its End is the start of
+// the one that is open, or 0 where there is no input yet.
+func (s *Series) Result() Result {
+	r := s.windows[0].last
+	if r.End == 0 && s.first != window.Unset {
+		r.End = window.Start(s.first, s.windows[0].length)
+	}
+	return r
 }
 
-// Overflow reports whether the series holds all groups beyond MaxSeries.
-func (s *Series) Overflow() bool { return s.overflow }
-
-// Result is the verdict of the evaluation window that closed last.
-func (s *Series) Result() *Result { return &s.windows[0].last }
+// Window is the length of the evaluation window.
+func (s *Series) Window() time.Duration { return s.windows[0].length }
 
 // resultOf is the verdict of the window of the given length that closed last.
 func (s *Series) resultOf(length time.Duration) *Result {
@@ -103,23 +110,32 @@ func (s *Series) resultOf(length time.Duration) *Result {
 	return &s.windows[i].last
 }
 
-// Newest is the event time of the newest input, or window.Unset.
-func (s *Series) Newest() int64 { return s.newest }
-
-// Events is the number of good and bad events since the series began. Both only grow, also where the good events
-// of a ratio come in before or after the total: what is ahead waits for the other.
-func (s *Series) Events() (good, bad uint64) {
-	g := math.Max(math.Min(s.good, s.total), 0)
-	s.told.good = max(s.told.good, uint64(g))
-	s.told.bad = max(s.told.bad, uint64(math.Max(s.total-g, 0)))
-	return s.told.good, s.told.bad
-}
-
 // First is the event time before which the series has no input, or window.Unset.
 func (s *Series) First() int64 { return s.first }
 
 // Gone reports whether the series was forgotten. Who holds it asks Judge.Series for its successor.
 func (s *Series) Gone() bool { return s.gone }
+
+// tellAfter is the least time between two different values of a counter: backends refuse two for one instant.
+const tellAfter = int64(time.Millisecond)
+
+// Events is the number of good and bad events since the series began, and the event time at which to tell it. Both only
+// grow. The parts of a ratio often come one after the other: until both have come equally far, only the events of closed
+// windows are told.
+func (s *Series) Events() (good, bad uint64, at int64) {
+	g, t := s.good, s.total
+	if s.partAt != s.totalAt {
+		g, t = s.closed.good, s.closed.total
+	}
+	g = max(min(g, t), 0)
+	good, bad = max(s.told.good, uint64(g)), max(s.told.bad, uint64(max(t-g, 0)))
+	at = max(s.newest, s.told.at)
+	if s.told.at == at && (good != s.told.good || bad != s.told.bad) {
+		at += tellAfter
+	}
+	s.told = told{good, bad, at}
+	return good, bad, at
+}
 
 // Late reports whether the window that holds t is closed. The caller checks it before it adds: late data is
 // counted, never merged.
@@ -129,33 +145,35 @@ func (j *Judge) Late(s *Series, t int64) bool {
 
 func (s *Series) pane(t int64) *sums {
 	start := window.Start(t, s.promise.class.pane)
-	if s.first == window.Unset {
+	if s.first == window.Unset || start < s.first {
 		s.first = start
+		s.promise.seen = true
 	}
 	s.newest = max(s.newest, t)
-	s.Dirty = true
+	longest := s.promise.longest()
+	s.ledger.lastEnd = max(s.ledger.lastEnd, window.Start(start, longest)+int64(longest))
+	s.changed()
 	return s.panes.At(start)
 }
 
-// AddExplicit adds the explicit buckets of a threshold indicator, in base units. It reports false, adding nothing,
-// when the pane holds too many different layouts. bounds is kept, counts is not.
-func (s *Series) AddExplicit(t int64, bounds []float64, counts []uint64) bool {
+// AddExplicit adds the explicit buckets of a threshold indicator, in base units; n is their sum. It reports false, adding
+// nothing, when the pane holds too many different layouts. bounds is kept, counts is not.
+func (s *Series) AddExplicit(t int64, bounds []float64, counts []uint64, n uint64) bool {
 	p := s.pane(t)
-	before := p.values.Count()
 	if !p.values.AddExplicit(bounds, counts) {
 		return false
 	}
-	s.count(p, sketch.ExplicitAtMost(bounds, counts, s.promise.slo.Objective.Value), p.values.Count()-before)
+	s.tally(p, s.asGood(sketch.ExplicitAtMost(bounds, counts, s.slo.Objective.Value), n), n)
 	return true
 }
 
 // AddExponential is AddExplicit for an exponential histogram.
-func (s *Series) AddExponential(t int64, e *sketch.Exponential) bool {
+func (s *Series) AddExponential(t int64, e *sketch.Exponential, n uint64) bool {
 	p := s.pane(t)
 	if !p.values.AddExponential(e) {
 		return false
 	}
-	s.count(p, e.AtMost(s.promise.slo.Objective.Value), e.Count())
+	s.tally(p, s.asGood(e.AtMost(s.slo.Objective.Value), n), n)
 	return true
 }
 
@@ -165,17 +183,41 @@ func (s *Series) AddValue(t int64, v float64) bool {
 	if !p.values.Observe(v, 1) {
 		return false
 	}
-	o := &s.promise.slo.Objective
 	var good uint64
-	if o.Holds(v) {
+	if s.slo.Objective.Holds(v) {
 		good = 1
 	}
 	s.tally(p, sketch.Split{Certain: good, Rounded: good, Possible: good}, 1)
 	return true
 }
 
-// AddRatio adds to the sums of a ratio indicator. Either may be zero: good and total often come in different points.
-func (s *Series) AddRatio(t int64, good, total float64) {
+// AddGood adds good events of a ratio, AddBad bad ones, AddTotal events. Good and total, or bad and total, come in
+// points of their own.
+func (s *Series) AddGood(t int64, n float64) {
+	s.partAt = max(s.partAt, t)
+	s.addRatio(t, n, 0)
+}
+
+// AddBad adds bad events of a ratio.
+func (s *Series) AddBad(t int64, n float64) {
+	s.partAt = max(s.partAt, t)
+	s.addRatio(t, -n, 0) // good = total − bad
+}
+
+// AddTotal adds events of a ratio.
+func (s *Series) AddTotal(t int64, n float64) {
+	s.totalAt = max(s.totalAt, t)
+	if s.slo.Indicator.Ratio.Bad != nil {
+		s.addRatio(t, n, n)
+		return
+	}
+	s.addRatio(t, 0, n)
+}
+
+// AddRaw adds one event that is a ratio of good already, in [0, 1].
+func (s *Series) AddRaw(t int64, good float64) { s.addRatio(t, good, 1) }
+
+func (s *Series) addRatio(t int64, good, total float64) {
 	p := s.pane(t)
 	p.goodSum += good
 	p.totalSum += total
@@ -195,32 +237,42 @@ func (s *Series) worse(a, b Exemplar) bool {
 	if !a.known() || !b.known() {
 		return a.known()
 	}
-	if s.promise.slo.Objective.Op.AtMost() {
+	if s.slo.Objective.Op.AtMost() {
 		return a.Value > b.Value
 	}
 	return a.Value < b.Value
 }
 
-// count turns "at or below the objective's value" into "good".
-func (s *Series) count(p *sums, atMost sketch.Split, n uint64) {
-	good := atMost
-	if !s.promise.slo.Objective.Op.AtMost() {
-		good = sketch.Split{Certain: n - atMost.Possible, Rounded: n - atMost.Rounded, Possible: n - atMost.Certain}
+// asGood turns "at or below the objective's value" into "good".
+func (s *Series) asGood(atMost sketch.Split, n uint64) sketch.Split {
+	if s.slo.Objective.Op.AtMost() {
+		return atMost
 	}
-	s.tally(p, good, n)
+	return sketch.Split{Certain: n - atMost.Possible, Rounded: n - atMost.Rounded, Possible: n - atMost.Certain}
 }
 
 func (s *Series) tally(p *sums, good sketch.Split, n uint64) {
+	p.n += n
 	p.good = p.good.Add(good)
 	s.good += float64(good.Rounded)
 	s.total += float64(n)
 }
 
-func (a *sums) empty() bool { return a.values.Count() == 0 && a.totalSum == 0 && a.goodSum == 0 }
+func (a *sums) empty() bool { return a.n == 0 && a.totalSum == 0 && a.goodSum == 0 }
 
 func (a *sums) reset() {
-	a.good = sketch.Split{}
 	a.values.Reset()
-	a.goodSum, a.totalSum = 0, 0
-	a.worst = Exemplar{}
+	*a = sums{values: a.values}
+}
+
+// add takes a pane into a window.
+func (a *sums) add(p *sums, s *Series) {
+	a.n += p.n
+	a.good = a.good.Add(p.good)
+	a.partial = !a.values.Merge(&p.values) || a.partial || p.partial
+	a.goodSum += p.goodSum
+	a.totalSum += p.totalSum
+	if s.worse(p.worst, a.worst) {
+		a.worst = p.worst
+	}
 }

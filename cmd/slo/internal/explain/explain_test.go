@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Scenario: the connector gets a metric, or a metric another attribute. Guarantees: what slo explain says of the cost is
+// put right with it.
+func TestTheCostIsThatOfTheConnectorsMetrics(t *testing.T) {
+	data, err := os.ReadFile("../../../../connector/sloconnector/documentation.md")
+	require.NoError(t, err)
+	row := regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| [^|]* \\| [^|]* \\| ([^|]*) \\|")
+	documented, told := map[string]int{}, map[string]int{}
+	for _, m := range row.FindAllStringSubmatch(string(data), -1) {
+		documented[m[1]] = 1
+		if _, values, ok := strings.Cut(m[2], "= "); ok {
+			documented[m[1]] = len(strings.Split(values, ","))
+		}
+	}
+	for _, m := range perObjective {
+		told[m.Metric] = m.Series
+	}
+	told[perPolicy] = 1
+	assert.Equal(t, documented, told)
+}
+
+func TestNumbersAreWrittenAsPeopleReadThem(t *testing.T) {
+	f := func(want, got string) {
+		t.Helper()
+		assert.Equal(t, want, got)
+	}
+	f("0.75", number(0.75))
+	f("50,000", number(50000))
+	f("1,234,567.5", number(1234567.5))
+	f("-1,000", number(-1000))
+	f("-100", number(-100))
+	f("99.95 %", percent(0.9995))
+	f("0.1 %", percent(0.001))
+	f("2.1 %", about(0.021429))
+	f("0.0595 %", about(0.000595))
+	f("750 ms", quantity(0.75, "seconds"))
+	f("30 s", quantity(30, "seconds"))
+	f("0.95 (95 %)", quantity(0.95, "ratio"))
+	f("80 tokens a second", quantity(80, "tokens_per_second"))
+	f("95th", ordinal(95))
+	f("1st", ordinal(1))
+	f("22nd", ordinal(22))
+	f("93rd", ordinal(93))
+	f("11th", ordinal(11))
+	f("99.9th", ordinal(99.9))
+	f("1d 9h 36m", span(2016*time.Minute))
+	f("30s", span(30*time.Second))
+	f("1m 30s", span(90*time.Second))
+}

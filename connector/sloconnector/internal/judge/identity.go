@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+)
+
+// Identity says of what a result is: an SLO, and the group for which it is judged apart. It never changes, so it may be
+// read while the judge goes on.
+type Identity struct {
+	slo      *openslo.SLO
+	keys     []string
+	values   []string // of keys; empty for an attribute that is absent
+	overflow bool
+}
+
+// SLO is the SLO that is promised.
+func (id *Identity) SLO() *openslo.SLO { return id.slo }
+
+// Group calls f for every group-by key that has a value here.
+func (id *Identity) Group(f func(key, value string)) {
+	for i, key := range id.keys {
+		if id.values[i] != "" {
+			f(key, id.values[i])
+		}
+	}
+}
+
+// Tenant identifies the values that the group has for some of the keys: results that agree in it share a resource.
+func (id *Identity) Tenant(keys []string) string {
+	var b strings.Builder
+	id.Group(func(key, value string) {
+		if slices.Contains(keys, key) {
+			writeText(&b, key)
+			writeText(&b, value)
+		}
+	})
+	return b.String()
+}
+
+// Overflow reports whether this is the group of all that came beyond MaxSeries.
+func (id *Identity) Overflow() bool { return id.overflow }
+
+// overflowKey is the group of all series beyond MaxSeries. No other key begins like it: theirs begin with a length.
+const overflowKey = "overflow"
+
+// groupKey joins group values. Their lengths stand before them, so no value can imitate another group.
+func groupKey(values []string) string {
+	var b strings.Builder
+	for _, v := range values {
+		writeText(&b, v)
+	}
+	return b.String()
+}
+
+func writeText(b *strings.Builder, s string) {
+	b.WriteString(strconv.Itoa(len(s)))
+	b.WriteByte(':')
+	b.WriteString(s)
+}

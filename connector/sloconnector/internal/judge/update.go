@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"sort"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/window"
+)
+
+// Update changes to another catalog without losing what is known:
+//
+//   - An SLO is the same while its id is. With the same indicator and groups it keeps its history: an edited objective
+//     judges the open windows by the new number, and counters go on.
+//   - An edited indicator or group-by begins anew: it no longer measures the same thing.
+//   - A deleted SLO or policy closes its violations with the reason "deleted".
+//   - A policy is the same while its name is: edited, it keeps its streak and its open violation, and the next window
+//     is judged by the new rule.
+//   - Windows whose pane (the span all windows over the SLO are made of) changes in length begin anew.
+func (j *Judge) Update(catalog *openslo.Catalog) {
+	next := New(catalog, j.opts)
+	next.begun, next.lastData, next.evicted, next.ledger = j.begun, j.lastData, j.evicted, j.ledger
+	next.ledger.tallies = nil // those of before; the new ones tell the same and more
+	next.align(j)
+
+	before := map[string]*promise{}
+	for _, p := range j.promises {
+		before[p.slo.ID] = p
+	}
+	kept := map[*promise]bool{}
+	for _, p := range next.promises {
+		old := before[p.slo.ID]
+		if old == nil || !p.measuresLike(old) {
+			continue
+		}
+		kept[old] = true
+		p.adopt(old)
+		next.series += len(p.series)
+	}
+	next.adoptPolicies(j, kept)
+	for _, p := range j.promises {
+		if kept[p] {
+			continue
+		}
+		for _, s := range p.series {
+			s.gone = true
+		}
+	}
+	*j = *next
+}
+
+// align lets panes go on where those before stood: nothing that is closed opens again.
+func (j *Judge) align(before *Judge) {
+	if !before.begun {
+		return
+	}
+	closed := int64(math.MinInt64)
+	for _, c := range before.classes {
+		closed = max(closed, c.next)
+	}
+	for _, c := range j.classes {
+		i := slices.IndexFunc(before.classes, func(b *paneClass) bool { return b.pane == c.pane })
+		if i >= 0 {
+			c.next = before.classes[i].next
+			continue
+		}
+		if c.next = window.Start(closed, c.pane); c.next < closed {
+			c.next += int64(c.pane)
+		}
+	}
+	j.begun = len(before.classes) > 0
+}
+
+// measuresLike reports whether two versions of an SLO measure the same thing for the same groups.
+func (p *promise) measuresLike(o *promise) bool {
+	return reflect.DeepEqual(p.slo.Indicator, o.slo.Indicator) && slices.Equal(p.groupBy, o.groupBy) && p.slo.Unit == o.slo.Unit
+}
+
+// adopt takes over the series of an earlier version.
+func (p *promise) adopt(old *promise) {
+	p.series, p.seen = old.series, old.seen
+	samePanes := p.class.pane == old.class.pane
+	moved := p.slo.Objective.Value != old.slo.Objective.Value || p.slo.Objective.Op != old.slo.Objective.Op
+	for _, s := range p.series {
+		s.promise = p
+		s.Identity = &Identity{slo: &p.slo, keys: p.groupBy, values: s.values, overflow: s.overflow}
+		s.changed()
+		if !samePanes {
+			s.panes = window.Panes[sums]{}
+		}
+		windows := make([]openWindow, len(p.windows))
+		for i, length := range p.windows {
+			windows[i] = openWindow{length: length, last: noResult}
+			if at := slices.IndexFunc(s.windows, func(w openWindow) bool { return w.length == length }); at >= 0 && samePanes {
+				windows[i] = s.windows[at]
+			}
+		}
+		s.windows = windows
+		if moved {
+			s.rejudge()
+		}
+	}
+}
+
+// rejudge counts the good events of what is open by the present objective. Events that were told stay as they were told.
+func (s *Series) rejudge() {
+	again := func(a *sums) {
+		if s.promise.slo.Indicator.Threshold != nil {
+			a.good = s.asGood(a.values.AtMost(s.promise.slo.Objective.Value), a.values.Count())
+		}
+	}
+	s.panes.Each(again)
+	for i := range s.windows {
+		again(&s.windows[i].sums)
+	}
+}
+
+// adoptPolicies lets policies of the same name go on, and closes the violations of what is no more.
+func (j *Judge) adoptPolicies(before *Judge, kept map[*promise]bool) {
+	var carried []*Series
+	for _, p := range j.promises {
+		for _, s := range p.series {
+			carried = append(carried, s)
+			for _, pol := range p.watched {
+				pol.attach(s)
+			}
+		}
+	}
+	for _, s := range carried {
+		j.complete(s)
+	}
+	for _, old := range before.policies {
+		i := slices.IndexFunc(j.policies, func(p *policy) bool { return p.spec.Name == old.spec.Name })
+		for _, key := range sortedKeys(old.tallies) {
+			was := old.tallies[key]
+			if i >= 0 {
+				if now := j.policies[i].tallies[key]; now != nil {
+					now.count, now.start, now.newest, now.streak, now.first, now.open = was.count, was.start, was.newest, was.streak, was.first, was.open
+					now.changed(j.ledger)
+					continue
+				}
+			}
+			if was.open != nil {
+				reason := reasonDeleted
+				if i >= 0 && !slices.ContainsFunc(old.promises, func(p *promise) bool { return kept[p] }) && j.knows(old) {
+					reason = reasonEdited
+				}
+				was.close(before.closedUntil(), reason, j.ledger)
+			}
+		}
+	}
+}
+
+// knows reports whether an SLO of a policy is still in the catalog, by its id.
+func (j *Judge) knows(pol *policy) bool {
+	for _, p := range pol.promises {
+		if slices.ContainsFunc(j.promises, func(n *promise) bool { return n.slo.ID == p.slo.ID }) {
+			return true
+		}
+	}
+	return false
+}
+
+// closedUntil is the end of the youngest closed pane.
+func (j *Judge) closedUntil() int64 {
+	end := int64(math.MinInt64)
+	for _, c := range j.classes {
+		end = max(end, c.next)
+	}
+	return end
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := slices.Collect(maps.Keys(m))
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+)
+
+func catalogOf(slo openslo.SLO, policies ...openslo.ViolationPolicy) *openslo.Catalog {
+	return &openslo.Catalog{SLOs: []openslo.SLO{slo}, Policies: policies}
+}
+
+// broken is a judge with an open violation of ttft, three windows old.
+func broken(t *testing.T) (*Judge, openslo.SLO, openslo.ViolationPolicy) {
+	t.Helper()
+	slo := ttft()
+	pol := policyOf(leaf(slo), 2, openslo.NoDataHold)
+	j := newJudge([]openslo.SLO{slo}, pol)
+	s := j.Series(0, nil)
+	for w := range 3 {
+		feed(j, s, w, 0, 10)
+	}
+	require.Len(t, take(j), 1)
+	return j, slo, pol
+}
+
+func countOf(j *Judge) (n uint64) {
+	j.Changes(All, func(*Series) {}, func(t *Tally) {
+		c, _, _ := t.Count()
+		n += c
+	})
+	return n
+}
+
+func TestAnEditedObjectiveKeepsItsHistory(t *testing.T) {
+	j, slo, pol := broken(t)
+	s := j.Series(0, nil)
+	addCounts(s, t0+15*minute, []uint64{0, 0, 0, 0, 10, 0, 0}) // in (0.8, 1]
+	slo.Objective.Value = 1
+	j.Update(catalogOf(slo, pol))
+	assert.Same(t, s, j.Series(0, nil))
+	good, bad, _ := s.Events()
+	assert.Equal(t, []uint64{0, 40}, []uint64{good, bad}, "what was told stays told")
+	assert.Equal(t, uint64(1), countOf(j))
+	j.Advance(t0 + 20*minute)
+	assert.Equal(t, OK, s.Result().State, "the open window is judged by the new number")
+	events := take(j)
+	require.Len(t, events, 1)
+	assert.False(t, events[0].Opened)
+}
+
+func TestAnEditedIndicatorBeginsAnew(t *testing.T) {
+	for name, edit := range map[string]func(*openslo.SLO, *openslo.ViolationPolicy){
+		"metric": func(s *openslo.SLO, _ *openslo.ViolationPolicy) {
+			s.Indicator.Threshold = &openslo.Selector{Metric: "other"}
+		},
+		"group-by": func(s *openslo.SLO, p *openslo.ViolationPolicy) {
+			s.GroupBy = []string{"region"}
+			p.GroupBy = s.GroupBy
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, slo, pol := broken(t)
+			old := j.Series(0, nil)
+			edit(&slo, &pol)
+			j.Update(catalogOf(slo, pol))
+			assert.True(t, old.Gone())
+			events := take(j)
+			require.Len(t, events, 1)
+			assert.False(t, events[0].Opened)
+			assert.Equal(t, reasonEdited, events[0].Reason)
+			s := j.Series(0, make([]string, len(slo.GroupBy)))
+			good, bad, _ := s.Events()
+			assert.Zero(t, good+bad)
+			feed(j, s, 4, 10, 0)
+			assert.Equal(t, OK, s.Result().State)
+		})
+	}
+}
+
+func TestADeletedSLOClosesItsViolations(t *testing.T) {
+	j, _, _ := broken(t)
+	old := j.Series(0, nil)
+	other := ratio("other", 0.9)
+	j.Update(catalogOf(other))
+	events := take(j)
+	require.Len(t, events, 1)
+	assert.Equal(t, reasonDeleted, events[0].Reason)
+	assert.Equal(t, t0+15*minute, events[0].Time)
+	assert.True(t, old.Gone())
+	assert.Zero(t, j.Len())
+}
+
+func TestADeletedPolicyClosesItsViolations(t *testing.T) {
+	j, slo, _ := broken(t)
+	s := j.Series(0, nil)
+	j.Update(catalogOf(slo))
+	events := take(j)
+	require.Len(t, events, 1)
+	assert.Equal(t, reasonDeleted, events[0].Reason)
+	assert.Same(t, s, j.Series(0, nil))
+}
+
+func TestAnEditedPolicyKeepsItsOpenViolation(t *testing.T) {
+	j, slo, pol := broken(t)
+	pol.ConsecutiveWindows = 5
+	j.Update(catalogOf(slo, pol))
+	s := j.Series(0, nil)
+	feed(j, s, 3, 0, 10)
+	assert.Empty(t, take(j))
+	feed(j, s, 4, 10, 0)
+	events := take(j)
+	require.Len(t, events, 1)
+	assert.False(t, events[0].Opened)
+	assert.Equal(t, uint64(1), countOf(j))
+}
+
+func TestAChangedWindowBeginsAnewAndNothingClosedOpensAgain(t *testing.T) {
+	j, slo, pol := broken(t)
+	s := j.Series(0, nil)
+	pol.Window = time.Minute
+	j.Update(catalogOf(slo, pol))
+	assert.True(t, j.Late(s, t0+15*minute-1))
+	assert.False(t, j.Late(s, t0+15*minute))
+	s.AddValue(t0+15*minute, 0.1)
+	j.Advance(t0 + 16*minute)
+	assert.Equal(t, OK, s.Result().State)
+	assert.Equal(t, t0+16*minute, s.Result().End)
+}
+
+// Guarantees: what is edited has no say in what is not.
+func TestAnUntouchedSLONoticesNothing(t *testing.T) {
+	run := func(update bool) []int {
+		slo, other := ttft(), ratio("other", 0.9)
+		pol := policyOf(leaf(slo), 2, openslo.NoDataHold)
+		j := newJudge([]openslo.SLO{slo, other}, pol)
+		var times []int
+		for w, c := range "gbbgbbbgbg" {
+			s := j.Series(0, nil)
+			at := t0 + int64(w)*5*minute + minute
+			counts := []uint64{0, 0, 10, 0, 0, 0, 0}
+			if c == 'b' {
+				counts = []uint64{0, 0, 0, 0, 0, 10, 0}
+			}
+			addCounts(s, at, counts)
+			if update {
+				other.Objective.Target = 0.5 + float64(w)/100
+				switch w % 3 {
+				case 0:
+					j.Update(&openslo.Catalog{SLOs: []openslo.SLO{slo}, Policies: []openslo.ViolationPolicy{pol}})
+				case 1:
+					j.Update(&openslo.Catalog{SLOs: []openslo.SLO{other, slo}, Policies: []openslo.ViolationPolicy{pol}})
+					s = j.Series(1, nil)
+				default:
+					j.Update(&openslo.Catalog{SLOs: []openslo.SLO{slo, other}, Policies: []openslo.ViolationPolicy{pol}})
+				}
+				if w%3 != 1 {
+					s = j.Series(0, nil)
+				}
+			}
+			addCounts(s, at, counts)
+			j.Advance(t0 + int64(w+1)*5*minute)
+			for _, e := range take(j) {
+				times = append(times, int((e.Time-t0)/(5*minute)))
+			}
+			if update && w%3 == 1 { // leave the order as the next turn expects it
+				j.Update(&openslo.Catalog{SLOs: []openslo.SLO{slo, other}, Policies: []openslo.ViolationPolicy{pol}})
+			}
+		}
+		good, bad, _ := j.Series(0, nil).Events()
+		return append(times, int(good), int(bad))
+	}
+	assert.Equal(t, run(false), run(true))
+}
