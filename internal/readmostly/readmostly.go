@@ -51,11 +51,14 @@ func (m *Map[K, V]) Get(key K) (V, bool) {
 	return v, ok
 }
 
-// GetOrPut returns the value of a key, which make makes when the key is new. ok is false when the key is new and the
+// GetOrPut returns the value of a key, which create makes when the key is new. ok is false when the key is new and the
 // map is full.
 func (m *Map[K, V]) GetOrPut(key K, create func() V) (value V, ok bool) {
 	if v, found := m.Get(key); found {
 		return v, true
+	}
+	if m.Len() >= m.limit && !m.waiting.Load() {
+		return value, false // without the lock: it may be full for long, and asked for every data point
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,6 +134,6 @@ func (e *engine) planFor(c *compiled, name string) *plan {
 	if p.series.dialect != noDialect && !e.speaks[p.series.dialect] {
 		p.series = series{dialect: noDialect}
 	}
-	c.plans.GetOrPut(string([]byte(name)), func() *plan { return p })
+	c.plans.GetOrPut(strings.Clone(name), func() *plan { return p })
 	return p
 }

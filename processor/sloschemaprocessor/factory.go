@@ -4,6 +4,7 @@ package sloschemaprocessor
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -29,7 +30,7 @@ func createDefaultConfig() component.Config {
 		Catalog:           component.MustNewID("slo_catalog"),
 		OnMultiple:        First,
 		OnUnknown:         Keep,
-		Dialects:          dialectNames[:],
+		Dialects:          slices.Clone(dialectNames[:]),
 		ServiceFrom:       []string{"service", "service.name", "job"},
 		KeepDialectLabels: true,
 		MaxDialectSLOs:    10_000,

@@ -69,6 +69,16 @@ func TestWhatIsLabelledStaysAsItIs(t *testing.T) {
 	assert.Equal(t, map[string]int64{"before": 2}, gateway.counted("points_labelled"))
 }
 
+// Guarantees: the catalog completes what an agent could not, and takes its tag away.
+func TestWhatLacksLabelsIsCompleted(t *testing.T) {
+	agent := newRig(t, &openslo.Catalog{}, func(c *Config) { c.OnUnknown = Tag })
+	gateway := newRig(t, parse(t, chatDocs), nil)
+	tagged := agent.one("slo.sli.value", 1, map[string]any{"slo_id": "llm:chat:ttft:p95", "target": "0.7000"})
+	assert.Equal(t, "service,slo_class,unit", tagged["slo.missing"])
+	assert.Equal(t, map[string]any{"slo_id": "llm:chat:ttft:p95", "service": "chat", "slo_class": "latency", "target": "0.7000",
+		"unit": "seconds"}, gateway.one("slo.sli.value", 1, tagged))
+}
+
 // Guarantees: a point that several SLOs are made of stays one point.
 func TestAPointOfSeveralSLOsIsNotDoubled(t *testing.T) {
 	r := newRig(t, parse(t, chatDocs), nil)
