@@ -5,12 +5,12 @@ package sloconnector
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/strict"
 )
 
@@ -51,9 +51,6 @@ type Config struct {
 // Unmarshal refuses null values besides what the Collector refuses.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(conf, c) }
 
-// canonical are the keys that the connector sets itself.
-var canonical = []string{"slo_id", "service", "slo_class", "target", "unit"}
-
 // Validate reports every problem at once, each with its key.
 func (c *Config) Validate() error {
 	var errs []error
@@ -61,13 +58,10 @@ func (c *Config) Validate() error {
 		errs = append(errs, errors.New("catalog: must name an slo_catalog extension"))
 	}
 	for i, key := range c.GroupBy {
-		switch {
-		case key == "":
+		if key == "" {
 			errs = append(errs, fmt.Errorf("group_by[%d]: must not be empty", i))
-		case slices.Contains(canonical, key):
-			errs = append(errs, fmt.Errorf("group_by[%d]: %q is a label that every result carries already", i, key))
-		case slices.Contains(c.GroupBy[:i], key):
-			errs = append(errs, fmt.Errorf("group_by[%d]: %q stands there twice", i, key))
+		} else if problem := openslo.CheckGroupBy(c.GroupBy[:i], key); problem != "" {
+			errs = append(errs, fmt.Errorf("group_by[%d]: %s", i, problem))
 		}
 	}
 	if c.Window < time.Second || c.Window%time.Second != 0 {

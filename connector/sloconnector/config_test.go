@@ -53,8 +53,10 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 	}
 	f("slo/values",
 		`group_by[0]: must not be empty`,
-		`group_by[1]: "slo_id" is a label that every result carries already`,
-		`group_by[3]: "cloud.region" stands there twice`,
+		`group_by[1]: "slo_id" is an attribute of every result already`,
+		`group_by[3]: "cloud.region" stands twice`,
+		`group_by[4]: "cloud.region" and "cloud_region" become one label in Prometheus`,
+		`group_by[5]: "state" is an attribute of every result already`,
 		`window: 1.5s is not a whole number of seconds, at least 1s`,
 		`lateness: -1s must not be negative`,
 		`idle_timeout: 0s must be positive`,

@@ -5,6 +5,7 @@ package sloconnector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -105,7 +106,7 @@ func (e *engine) prepare(host component.Host) error {
 		return err
 	}
 	slos := source.Catalog()
-	uses, err := selection.ForMetrics(slos, e.set)
+	uses, err := e.compile(slos)
 	if err != nil {
 		return err
 	}
@@ -123,13 +124,28 @@ func (e *engine) prepare(host component.Host) error {
 	return nil
 }
 
+// compile makes what finds the points of a catalog, once it is clear that its results can be told apart.
+func (e *engine) compile(slos *openslo.Catalog) (*selection.Metrics, error) {
+	var errs []error
+	for i := range slos.SLOs {
+		slo := &slos.SLOs[i]
+		for _, key := range slo.GroupBy {
+			if problem := openslo.CheckGroupBy(e.cfg.GroupBy, key); problem != "" && !slices.Contains(e.cfg.GroupBy, key) {
+				errs = append(errs, fmt.Errorf("group_by: slo %q (%s:%d) is judged apart for other keys, too: %s", slo.Name, slo.Position.File, slo.Position.Line, problem))
+			}
+		}
+	}
+	uses, err := selection.ForMetrics(slos, e.set)
+	return uses, errors.Join(append(errs, err)...)
+}
+
 // follow takes over what the catalog holds since it was last asked. A catalog that cannot be compiled changes nothing.
 func (e *engine) follow() {
 	slos := e.source.Catalog()
 	if slos == e.slos {
 		return
 	}
-	uses, err := selection.ForMetrics(slos, e.set)
+	uses, err := e.compile(slos)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.slos = slos
@@ -150,7 +166,7 @@ func (e *engine) announce() {
 		slo := &e.slos.SLOs[i]
 		switch {
 		case !slo.Evaluated():
-			e.set.Logger.Info("an SLO is not measured here: its metricSource is not of type opentelemetry", zap.String("slo_id", slo.ID))
+			e.set.Logger.Info("an SLO is not measured here", zap.String("slo_id", slo.ID), zap.String("because", slo.NotEvaluated()))
 		case !onlyMetrics(slo):
 			e.set.Logger.Warn("an SLO is not measured: only indicators of the signal metrics are judged", zap.String("slo_id", slo.ID))
 		case len(e.judge.GroupBy(i)) == 0:

@@ -261,6 +261,17 @@ func TestAtRiskIsSaidOnceWithTheMissingBoundary(t *testing.T) {
 	assert.Empty(t, r.events())
 }
 
+func TestKeysOfFileAndConfigurationThatBecomeOneLabelAreRefused(t *testing.T) {
+	docs := strings.Replace(ttftDocs, "annotations: {", "annotations: {otelcol-llm.dev/group-by: model_name, ", 1)
+	cfg := createDefaultConfig().(*Config)
+	cfg.GroupBy = []string{"model.name"}
+	c, _ := instances(t, cfg, new(consumertest.MetricsSink), new(consumertest.LogsSink))
+	err := c.Start(t.Context(), newHost(t, docs))
+	require.ErrorContains(t, err, `"model.name" and "model_name" become one label in Prometheus`)
+	require.ErrorContains(t, err, "chat-ttft")
+	require.NoError(t, c.Shutdown(t.Context()))
+}
+
 func TestOverflowIsMarked(t *testing.T) {
 	docs := strings.Replace(ttftDocs, "annotations: {", "annotations: {otelcol-llm.dev/group-by: user, ", 1)
 	r := newRig(t, docs, func(c *Config) { c.MaxSeries = 2 })

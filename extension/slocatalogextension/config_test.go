@@ -4,6 +4,7 @@ package slocatalogextension
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,7 +33,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 		t.Helper()
 		cfg, err := configured(conf, section)
 		require.NoError(t, err)
-		assert.Equal(t, &Config{Paths: want}, cfg)
+		assert.Equal(t, &Config{Paths: want, ReloadInterval: 10 * time.Second}, cfg)
 	}
 	f("slo_catalog", "builtin:vllm")
 	f("slo_catalog/all", "/etc/otelcol-llm/slo", "teams/*.yaml", "builtin:vllm")
@@ -52,6 +53,8 @@ func TestAWrongConfigurationNamesItsKeyAndTheCure(t *testing.T) {
 	f("slo_catalog/blank", `paths[1]: is empty: write a file, glob or directory, or remove it
 paths[2]: unknown builtin "vlm": known are mlperf, vllm
 paths[3]: is empty`)
+	f("slo_catalog/interval", "reload_interval: -1s is negative: write e.g. 10s, or 0 to never reload")
+	f("slo_catalog/number", "reload_interval: 10 has no unit")
 	f("slo_catalog/typo", "has invalid keys: path")
 	f("slo_catalog/later", "has invalid keys: reload")
 	f("slo_catalog/type", "'paths' source data must be an array or slice, got map")

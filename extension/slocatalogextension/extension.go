@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
@@ -26,6 +27,13 @@ type sloCatalog struct {
 	// current is replaced as a whole, so that a reader never sees half of a load.
 	current   atomic.Pointer[openslo.Catalog]
 	telemetry *telemetry
+
+	// The goroutine that watches the files has these.
+	seen    uint64 // fingerprint of the files as they were last read
+	failing bool   // the last load failed
+
+	stop context.CancelFunc // nil when nothing watches
+	done sync.WaitGroup
 }
 
 var _ catalog.Source = (*sloCatalog)(nil)
@@ -41,7 +49,8 @@ func (e *sloCatalog) Catalog() *openslo.Catalog { return e.current.Load() }
 
 // Start loads the files. Any problem in them keeps the Collector from starting: a promise that is written
 // wrong must not go unmeasured without a word.
-func (e *sloCatalog) Start(context.Context, component.Host) error {
+func (e *sloCatalog) Start(ctx context.Context, host component.Host) error {
+	e.seen = fingerprint(e.cfg.Paths)
 	c, err := load(e.cfg.Paths)
 	if err != nil {
 		return explain(err)
@@ -50,8 +59,14 @@ func (e *sloCatalog) Start(context.Context, component.Host) error {
 	if err != nil {
 		return err
 	}
+	e.telemetry.loads.Add(ctx, 1)
 	e.current.Store(c)
 	e.announce(c)
+	if e.cfg.ReloadInterval > 0 {
+		watching, stop := context.WithCancel(context.Background())
+		e.stop = stop
+		e.done.Go(func() { e.watch(watching, host) })
+	}
 	return nil
 }
 
@@ -101,6 +116,10 @@ func serviceCount(c *openslo.Catalog) int {
 // Shutdown ends the extension's own telemetry. It is safe before Start and twice. The catalog stays readable for
 // pipelines that are still draining.
 func (e *sloCatalog) Shutdown(context.Context) error {
+	if e.stop != nil {
+		e.stop()
+		e.done.Wait()
+	}
 	t := e.telemetry
 	e.telemetry = nil
 	return t.shutdown()

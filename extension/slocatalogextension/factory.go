@@ -4,6 +4,7 @@ package slocatalogextension
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension"
@@ -16,7 +17,7 @@ func NewFactory() extension.Factory {
 	return extension.NewFactory(metadata.Type, createDefaultConfig, create, metadata.ExtensionStability)
 }
 
-func createDefaultConfig() component.Config { return &Config{} }
+func createDefaultConfig() component.Config { return &Config{ReloadInterval: 10 * time.Second} }
 
 func create(_ context.Context, set extension.Settings, cfg component.Config) (extension.Extension, error) {
 	return newCatalog(set, cfg.(*Config)), nil

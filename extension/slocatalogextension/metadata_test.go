@@ -22,12 +22,13 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 
 	tel := componenttest.NewTelemetry()
 	ext := started(t, tel, "builtin:vllm")
+	ext.(*sloCatalog).telemetry.failures.Add(t.Context(), 1)
 	for name, want := range described {
 		got, err := tel.GetMetric("otelcol_" + name)
 		require.NoError(t, err)
 		assert.Equal(t, want, doctest.Described{Description: got.Description, Unit: got.Unit})
 	}
-	assert.Len(t, described, 1)
+	assert.Len(t, described, 3)
 	require.NoError(t, ext.Shutdown(t.Context()))
 	require.NoError(t, tel.Shutdown(t.Context()))
 }

@@ -15,7 +15,9 @@ import (
 
 // telemetry is the extension's own; a nil one is fine to shut down.
 type telemetry struct {
-	slos metric.Registration
+	slos     metric.Registration
+	loads    metric.Int64Counter
+	failures metric.Int64Counter
 }
 
 func newTelemetry(set component.TelemetrySettings, current func() *openslo.Catalog) (*telemetry, error) {
@@ -33,7 +35,18 @@ func newTelemetry(set component.TelemetrySettings, current func() *openslo.Catal
 	if err != nil {
 		return nil, fmt.Errorf("metric otelcol_slo_catalog_slos: %w", err)
 	}
-	return &telemetry{slos: reg}, nil
+	t := &telemetry{slos: reg}
+	t.loads, err = meter.Int64Counter("otelcol_slo_catalog_loads",
+		metric.WithDescription("Loads of the SLO files that gave a catalog, the first one included."), metric.WithUnit("{load}"))
+	if err != nil {
+		return nil, fmt.Errorf("metric otelcol_slo_catalog_loads: %w", err)
+	}
+	t.failures, err = meter.Int64Counter("otelcol_slo_catalog_load_failures",
+		metric.WithDescription("Loads of changed SLO files that found a problem; the catalog before them stayed."), metric.WithUnit("{load}"))
+	if err != nil {
+		return nil, fmt.Errorf("metric otelcol_slo_catalog_load_failures: %w", err)
+	}
+	return t, nil
 }
 
 func (t *telemetry) shutdown() error {

@@ -24,10 +24,7 @@ func Load(paths []string, sources ...Source) (*Catalog, error) {
 
 // LoadWith is [Load] with options.
 func LoadWith(opts Options, paths []string, sources ...Source) (*Catalog, error) {
-	f := finder{journal: &journal{}, seen: make(map[string]bool)}
-	for _, path := range paths {
-		f.find(path)
-	}
+	f := follow(paths)
 	sources = sources[:len(sources):len(sources)]
 	for _, file := range f.files {
 		src, err := readFile(file)
@@ -38,6 +35,17 @@ func LoadWith(opts Options, paths []string, sources ...Source) (*Catalog, error)
 		sources = append(sources, src)
 	}
 	return parse(f.journal, opts, sources)
+}
+
+// Files are the files that paths lead to, as LoadWith reads them. What is wrong with a path is for LoadWith to say.
+func Files(paths []string) []string { return follow(paths).files }
+
+func follow(paths []string) *finder {
+	f := &finder{journal: &journal{}, seen: make(map[string]bool)}
+	for _, path := range paths {
+		f.find(path)
+	}
+	return f
 }
 
 // finder collects the files that paths lead to.

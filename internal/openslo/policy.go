@@ -35,6 +35,13 @@ func (p *parser) readPolicy(d document, v value) {
 	p.catalog.Policies = append(p.catalog.Policies, policy)
 }
 
+const (
+	// maxPolicyWindow is far beyond what anybody waits for before a promise counts as broken.
+	maxPolicyWindow = 90 * 24 * time.Hour
+	// maxConsecutive likewise.
+	maxConsecutive = 1000
+)
+
 func readGoDuration(v value) time.Duration {
 	s, ok := v.quantity("5m")
 	if !ok {
@@ -46,6 +53,10 @@ func readGoDuration(v value) time.Duration {
 		v.problemf("%s is no Go duration: write e.g. 5m or 1h30m", shown(s))
 	case d < time.Second:
 		v.problemf("%s is shorter than a second: write e.g. 5m", s)
+	case d%time.Second != 0:
+		v.problemf("%s is no whole number of seconds: write e.g. %s", s, d.Round(time.Second))
+	case d > maxPolicyWindow:
+		v.problemf("%s is longer than 2160h: write a shorter window", s)
 	default:
 		return d
 	}
@@ -57,8 +68,8 @@ func readCount(v value) int {
 	if !ok {
 		return 0
 	}
-	if n < 1 || n > math.MaxInt32 || n != math.Trunc(n) {
-		v.problemf("%s is no number of windows: write 1 or more", v.node.Value)
+	if n < 1 || n > maxConsecutive || n != math.Trunc(n) {
+		v.problemf("%s is no number of windows: write 1 to %d", v.node.Value, maxConsecutive)
 		return 0
 	}
 	return int(n)

@@ -4,7 +4,6 @@ package openslo
 
 import (
 	"slices"
-	"strings"
 )
 
 // sloDocument is what a policy needs to know of an SLO document.
@@ -208,37 +207,3 @@ func readClass(m metadata) Class {
 }
 
 var classes = []Class{ClassLatency, ClassAvailability, ClassThroughput, ClassQuality, ClassCost, ClassSaturation}
-
-// reservedKeys are the attributes that results carry already.
-var reservedKeys = []string{"slo_id", "service", "slo_class", "target", "unit", "outcome", "bound", "window", "state", "baseline"}
-
-// readGroupBy is the group-by annotation: attribute keys with commas between.
-func readGroupBy(m metadata) []string {
-	s, v, ok := m.annotation(annotationGroupBy)
-	if !ok {
-		return nil
-	}
-	var keys []string
-	labels := make(map[string]string) // as Prometheus would spell them → as written
-	for key := range strings.SplitSeq(s, ",") {
-		key = strings.TrimSpace(key)
-		label := nameSeparators.Replace(key)
-		first, taken := labels[label]
-		switch {
-		case key == "":
-			v.problemf("%s has an empty key: write attribute keys with one comma between", shown(s))
-		case strings.ContainsAny(key, " \t\n\"'"):
-			v.problemf("%s is no attribute key: write keys with commas between, e.g. service.namespace,cloud.region", shown(key))
-		case slices.Contains(reservedKeys, label):
-			v.problemf("%s is an attribute of every result already: group by another key", shown(key))
-		case taken && first == key:
-			v.problemf("%s stands twice: keep one", shown(key))
-		case taken:
-			v.problemf("%s and %s become one label in Prometheus: keep one", shown(first), shown(key))
-		default:
-			labels[label] = key
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}

@@ -33,7 +33,7 @@ type judge struct {
 // judgeConfig has a short idle timeout: a test's input ends, and the last window should not keep it waiting.
 const judgeConfig = `
 extensions:
-  slo_catalog: {paths: [%[1]s/slo.yaml]}
+  slo_catalog: {paths: [%[1]s/slo.yaml], reload_interval: 100ms}
 receivers:
   otlp: {protocols: {http: {endpoint: %[2]q}}}
 connectors:
