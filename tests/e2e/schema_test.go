@@ -20,7 +20,7 @@ import (
 // schemaConfig labels, writes the labelled points down, and judges them.
 const schemaConfig = `
 extensions:
-  slo_catalog: {paths: [%[1]s/slo.yaml]}
+  slo_catalog: {paths: [%[1]s/slo.yaml], reload_interval: 50ms}
 receivers:
   otlp: {protocols: {http: {endpoint: %[2]q}}}
 processors:
@@ -38,19 +38,67 @@ service:
   telemetry: {metrics: {level: none}}
 `
 
+// startSchema starts a Collector that labels and judges.
+func startSchema(t *testing.T, slos string) *judge {
+	t.Helper()
+	dir, endpoint := t.TempDir(), spawn.FreeEndpoint(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "slo.yaml"), []byte(slos), 0o600))
+	j := &judge{t: t, otlp: "http://" + endpoint + "/v1/metrics", dir: dir,
+		Collector: spawn.Start(t, spawn.Options{Configs: []string{spawn.WriteConfig(t, fmt.Sprintf(schemaConfig, dir, endpoint))}})}
+	j.WaitReady()
+	return j
+}
+
+// Scenario: an SLO's objective is edited while points of it come in, and then broken by a mistake.
+// Guarantees: points get the new target without a restart, the mistake changes nothing, and no point is lost.
+func TestAnEditedObjectiveIsTheNextTarget(t *testing.T) {
+	j, t0, sent := startSchema(t, ttftSLO), origin(), 0
+	targets := func() (all []string) {
+		each(t, filepath.Join(j.dir, "labelled.jsonl"), func(line []byte) {
+			md, err := (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics(line)
+			require.NoError(t, err)
+			for _, p := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Histogram().DataPoints().All() {
+				target, _ := p.Attributes().Get("target")
+				all = append(all, target.Str())
+			}
+		})
+		return all
+	}
+	// until sends points until one comes out with a target, and the log has a text.
+	until := func(target, text string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			j.send(batchOf([]ttftPoint{{at: t0.Add(time.Duration(sent) * time.Second), fast: 20}}))
+			sent++
+			all := targets()
+			return len(all) > 0 && all[len(all)-1] == target && strings.Contains(j.Logs(), text)
+		}, 20*time.Second, 100*time.Millisecond, target)
+	}
+	edit := func(slos string) {
+		t.Helper()
+		file := filepath.Join(j.dir, "slo.yaml")
+		require.NoError(t, os.WriteFile(file+".next", []byte(slos), 0o600))
+		require.NoError(t, os.Rename(file+".next", file))
+	}
+	until("0.8000", "")
+	edit(strings.Replace(ttftSLO, "value: 800", "value: 1000", 1))
+	until("1.0000", "the SLO catalog has changed")
+	edit(strings.Replace(ttftSLO, "target: 0.95", "target: 95", 1))
+	until("1.0000", "95 is not in [0, 1)")
+	until("1.0000", "")
+	require.Eventually(t, func() bool { return len(targets()) == sent }, 5*time.Second, 100*time.Millisecond)
+	assert.Zero(t, j.Stop())
+}
+
 // Scenario: two SLOs are made of one metric. An hour of its points, with a tenant on the resource, passes slo_schema on its
 // way to the slo connector; beside them come a series of Sloth before its target is known, and one that is nobody's.
 // Guarantees: each point carries the first SLO's labels, both ids and the tenant, once; the connector counts every event
 // once for each SLO, as it does without slo_schema.
 func TestLabelledPointsAreJudgedOnce(t *testing.T) {
-	dir, t0 := t.TempDir(), origin()
+	t0 := origin()
 	second := strings.NewReplacer("chat-ttft", "chat-ttft-fast", "llm:chat:ttft:p95", "llm:chat:ttft-fast:p95", "value: 800", "value: 250").
 		Replace(strings.Split(ttftSLO, "---")[0])
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "slo.yaml"), []byte(ttftSLO+"---"+second), 0o600))
-	endpoint := spawn.FreeEndpoint(t)
-	j := &judge{t: t, otlp: "http://" + endpoint + "/v1/metrics", dir: dir,
-		Collector: spawn.Start(t, spawn.Options{Configs: []string{spawn.WriteConfig(t, fmt.Sprintf(schemaConfig, dir, endpoint))}})}
-	j.WaitReady()
+	j := startSchema(t, ttftSLO+"---"+second)
 
 	md := batchOf(hourOf(t0, 720, 3))
 	md.ResourceMetrics().At(0).Resource().Attributes().PutStr("tenant", "acme")
@@ -78,7 +126,7 @@ func TestLabelledPointsAreJudgedOnce(t *testing.T) {
 	f("llm:chat:ttft-fast:p95", 0, 720*20)
 
 	points := map[string]int{}
-	each(t, filepath.Join(dir, "labelled.jsonl"), func(line []byte) {
+	each(t, filepath.Join(j.dir, "labelled.jsonl"), func(line []byte) {
 		md, err := (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics(line)
 		require.NoError(t, err)
 		for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
