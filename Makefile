@@ -17,6 +17,7 @@ SHELL := /bin/bash
 BUILD_TAGS := $(shell sed -n 's/^ *build_tags: *//p' builder-config.yaml)
 COLLECTOR  := bin/otelcol-llm
 LLMSIM     := bin/llmsim
+SLO        := bin/slo
 
 OCB           := .tools/ocb-$(OCB_VERSION)
 GOLANGCI_LINT := .tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -37,11 +38,12 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
-build: ## Build bin/otelcol-llm and bin/llmsim (minutes the first time, seconds after)
+build: ## Build bin/otelcol-llm, bin/slo and bin/llmsim (minutes the first time, seconds after)
 	@mkdir -p bin
-	@tools/build.sh "[1/2] The Collector: some 2,500 packages, about ten CPU minutes the first time, seconds after" \
+	@tools/build.sh "[1/3] The Collector: some 2,500 packages, about ten CPU minutes the first time, seconds after" \
 		otelcol-llm . $(COLLECTOR) $(BUILD_TAGS)
-	@tools/build.sh "[2/2] The engine simulator" . ./cmd/llmsim $(LLMSIM)
+	@tools/build.sh "[2/3] The command for SLO files" . ./cmd/slo $(SLO)
+	@tools/build.sh "[3/3] The engine simulator" . ./cmd/llmsim $(LLMSIM)
 
 .PHONY: demo
 demo: build ## Watch a promise break and be kept again, on production traffic; Ctrl-C ends it

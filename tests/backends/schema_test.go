@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,17 +48,22 @@ chat_ttft_seconds_count %f
 // startPrometheus runs Prometheus on rule files, scraping targets by job, and returns its address.
 func startPrometheus(t testing.TB, targets map[string]string, rules ...string) string {
 	t.Helper()
-	for _, file := range rules {
-		run(t, promtool(t), "check", "rules", file)
+	var jobs []string
+	for job, target := range targets {
+		jobs = append(jobs, fmt.Sprintf("{job_name: %s, static_configs: [{targets: [%q]}]}", job, target))
 	}
+	return startPrometheusOf(t, strings.Join(jobs, ", "), rules...)
+}
+
+// startPrometheusOf runs Prometheus on rule files with scrape jobs, written in YAML with commas between.
+func startPrometheusOf(t testing.TB, jobs string, rules ...string) string {
+	t.Helper()
 	text := "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files:\n"
 	for _, file := range rules {
+		run(t, promtool(t), "check", "rules", file)
 		text += fmt.Sprintf("  - %q\n", file)
 	}
-	text += "scrape_configs:\n"
-	for job, target := range targets {
-		text += fmt.Sprintf("  - {job_name: %s, static_configs: [{targets: [%q]}]}\n", job, target)
-	}
+	text += "scrape_configs: [" + jobs + "]\n"
 	address, config := spawn.FreeEndpoint(t), spawn.WriteConfig(t, text)
 	run(t, promtool(t), "check", "config", config)
 	keep(t, prometheus(t), "--config.file="+config, "--web.listen-address="+address, "--storage.tsdb.path="+t.TempDir())
