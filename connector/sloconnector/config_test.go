@@ -10,30 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/confmap/xconfmap"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/configtest"
 )
 
-// configured is the configuration that a section of a file gives.
-func configured(t *testing.T, file, section string) (*Config, error) {
-	t.Helper()
-	conf, err := confmaptest.LoadConf(file)
-	require.NoError(t, err)
-	sub, err := conf.Sub(section)
-	require.NoError(t, err)
-	cfg := createDefaultConfig().(*Config)
-	if err := sub.Unmarshal(cfg); err != nil {
-		return nil, err
-	}
-	return cfg, xconfmap.Validate(cfg)
-}
-
 func TestConfigurationsAreReadAsWritten(t *testing.T) {
-	cfg, err := configured(t, "testdata/config.yaml", "slo")
+	cfg, err := configtest.Read(t, "testdata/config.yaml", "slo", createDefaultConfig().(*Config))
 	require.NoError(t, err)
 	assert.Equal(t, createDefaultConfig(), cfg)
 
-	cfg, err = configured(t, "testdata/config.yaml", "slo/all")
+	cfg, err = configtest.Read(t, "testdata/config.yaml", "slo/all", createDefaultConfig().(*Config))
 	require.NoError(t, err)
 	assert.Equal(t, &Config{
 		Catalog: component.MustNewIDWithName("slo_catalog", "other"), GroupBy: []string{"k8s.namespace.name", "cloud.region"},
@@ -45,11 +32,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 	f := func(section string, want ...string) {
 		t.Helper()
-		_, err := configured(t, "testdata/config.bad.yaml", section)
-		require.Error(t, err)
-		for _, w := range want {
-			assert.ErrorContains(t, err, w)
-		}
+		configtest.Refused(t, "testdata/config.bad.yaml", section, createDefaultConfig(), want...)
 	}
 	f("slo/values",
 		`group_by[0]: must not be empty`,

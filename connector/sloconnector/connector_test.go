@@ -461,6 +461,22 @@ func TestTheTraceOfAViolationIsOfItsWindow(t *testing.T) {
 	assert.True(t, id[1] >= 11 && id[1] <= 15, "minute %d is in the third window", id[1])
 }
 
+// Scenario: slo_schema stands before the connector, and the objective that it writes on the points is edited.
+// Guarantees: the series is the same all the same: no point becomes a new baseline.
+func TestLabelsOfSLOSchemaAreNoIdentity(t *testing.T) {
+	r := newRig(t, ttftDocs, nil)
+	for i, target := range []string{"0.8000", "0.8000", "0.5000", "0.5000"} {
+		md, points := histogramOf("vllm:time_to_first_token_seconds", cumulative)
+		p := points.AppendEmpty()
+		p.Attributes().PutStr("slo_id", "llm:chat:ttft:p95")
+		p.Attributes().PutStr("target", target)
+		fillHistogram(p, time.Time{}, t0.Add(time.Duration(i)*time.Minute), ttftBounds, 0, 0, uint64(10*i), 0, 0, 0, 0)
+		r.send(md)
+	}
+	good, _ := r.last("slo.sli.events", map[string]string{"outcome": "good"})
+	assert.InDelta(t, 30, good, 0)
+}
+
 func TestInputSeriesAreBounded(t *testing.T) {
 	r := newRig(t, ttftDocs, func(c *Config) { c.MaxInputSeries = 3 })
 	md, points := gaugeOf("vllm:time_to_first_token_seconds")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 )
 
 // The names of the log events.
@@ -138,10 +139,10 @@ func record(r plog.LogRecord, ev *judge.Event) {
 	}
 	r.Body().SetStr(ev.Reason)
 	m := r.Attributes()
-	labels(m, ev.Of)
+	describe(m, ev.Of)
 	m.PutStr("slo.violation.id", ev.ID)
 	m.PutStr("slo.policy", ev.Policy)
-	ids := m.PutEmptySlice("slo.ids")
+	ids := m.PutEmptySlice(labels.SLOIDs)
 	for _, id := range ev.SLOs {
 		ids.AppendEmpty().SetStr(id)
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/attrs"
+	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
@@ -157,7 +158,7 @@ func find[P dataPoint](e *engine, b *batch, p P) (*input, int64) {
 		b.scope = attrs.Combine(attrs.String(scope.Name()), attrs.String(scope.Version()), attrs.Hash(scope.Attributes()))
 	}
 	// The unit is part of the identity: a series that changes it is another one.
-	id := attrs.Combine(b.resource, b.scope, attrs.String(b.metric.Name()), attrs.String(b.metric.Unit()), attrs.Hash(p.Attributes()))
+	id := attrs.Combine(b.resource, b.scope, attrs.String(b.metric.Name()), attrs.String(b.metric.Unit()), identity(p.Attributes()))
 	in := e.inputs.series[id]
 	switch {
 	case in == nil && !e.inputs.room():
@@ -173,6 +174,17 @@ func find[P dataPoint](e *engine, b *batch, p P) (*input, int64) {
 	in.heard = b.now
 	return in, at
 }
+
+// identity is the hash of a point's own attributes. Labels that slo_schema has written are not among them: they change with
+// the catalog, and the series is the same all the same.
+func identity(point pcommon.Map) uint64 {
+	if _, labelled := point.Get(labels.SLOID); labelled {
+		return attrs.HashWithout(point, written)
+	}
+	return attrs.Hash(point)
+}
+
+var written = append(labels.Canonical[:], labels.SLOIDs)
 
 // selects evaluates the conditions of all uses on a point, into the scratch, and reports whether one of them holds. A point
 // of which none holds because one could not be evaluated is refused.

@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
@@ -23,7 +24,7 @@ import (
 const maxBatchPoints = 8000
 
 // tenantKeys are the attributes by which tenants are told apart; results keep them on their resource.
-var tenantKeys = []string{"k8s.namespace.name", "service.namespace", "service.name", "tenant"}
+var tenantKeys = []string{"k8s.namespace.name", "service.namespace", "service.name", labels.Tenant}
 
 // publishMetrics tells what is new since the last call. When a consumer refuses a batch, all results are told again: the
 // counters among them are cumulative, so nothing is lost.
@@ -91,7 +92,7 @@ func (e *engine) series(batch *emit.Batch, s *judge.Series, now time.Time) {
 		at = window.Start(now.UnixNano(), s.Window()) - int64(s.Window())
 	}
 	to := e.resource(batch, s.Identity)
-	label := func(m pcommon.Map) { labels(m, s.Identity) }
+	label := func(m pcommon.Map) { describe(m, s.Identity) }
 	if s.First() != window.Unset {
 		good, bad, told := s.Events()
 		for _, o := range [...]struct {
@@ -138,7 +139,7 @@ func (e *engine) tally(batch *emit.Batch, t *judge.Tally) {
 		return
 	}
 	m := e.resource(batch, t.Of()).Counter(violations, start, at, n)
-	labels(m, t.Of())
+	describe(m, t.Of())
 	m.PutStr("slo.policy", t.Policy())
 }
 
@@ -158,15 +159,15 @@ func (e *engine) describeResource(m pcommon.Map, of *judge.Identity) {
 	}
 }
 
-// labels writes the canonical labels and the group.
-func labels(m pcommon.Map, of *judge.Identity) {
+// describe writes the canonical labels and the group.
+func describe(m pcommon.Map, of *judge.Identity) {
 	slo := of.SLO()
 	m.EnsureCapacity(8)
-	m.PutStr("slo_id", slo.ID)
-	m.PutStr("service", slo.Service)
-	m.PutStr("slo_class", string(slo.Class))
-	m.PutStr("target", slo.Target())
-	m.PutStr("unit", slo.Unit)
+	m.PutStr(labels.SLOID, slo.ID)
+	m.PutStr(labels.Service, slo.Service)
+	m.PutStr(labels.Class, string(slo.Class))
+	m.PutStr(labels.Target, slo.Target())
+	m.PutStr(labels.Unit, slo.Unit)
 	of.Group(func(key, value string) { m.PutStr(key, value) })
 	if of.Overflow() {
 		m.PutBool("otel.metric.overflow", true)

@@ -35,6 +35,17 @@ func Hash(m pcommon.Map) uint64 {
 	return sum
 }
 
+// HashWithout is the Hash of what is left of m without some keys.
+func HashWithout(m pcommon.Map, keys []string) uint64 {
+	sum := Hash(m)
+	for _, key := range keys {
+		if v, ok := m.Get(key); ok {
+			sum -= pair(xxhash.Sum64String(key), value(v))
+		}
+	}
+	return sum
+}
+
 // Combine joins hashes whose order matters, such as resource, scope, metric and point.
 func Combine(hashes ...uint64) uint64 {
 	var h uint64 = 14695981039346656037 // the offset basis of FNV-1a, so that a zero hash is not nothing

@@ -45,6 +45,12 @@ func TestHashDoesNotDependOnOrder(t *testing.T) {
 	assert.Equal(t, Hash(a), Hash(b))
 }
 
+func TestHashWithoutIsTheHashOfTheRest(t *testing.T) {
+	all := mapOf(t, map[string]any{"a": "1", "b": 2, "c": []any{"x"}})
+	assert.Equal(t, Hash(mapOf(t, map[string]any{"b": 2})), HashWithout(all, []string{"a", "c", "none"}))
+	assert.Equal(t, Hash(all), HashWithout(all, nil))
+}
+
 func TestHashTellsApart(t *testing.T) {
 	seen := map[uint64]any{}
 	for _, raw := range []map[string]any{

@@ -20,7 +20,7 @@ import (
 // Index says which SLOs a data point serves. Finding the SLOs of a metric's name costs the same whatever the number of
 // SLOs, and so does a point, where conditions compare attributes with texts. It is safe for concurrent use.
 type Index struct {
-	stems map[string][]*Use // by every spelling of their metric's name without a suffix
+	metrics *Metrics
 }
 
 // NewIndex compiles the metric selectors of a catalog. Errors are those of ForMetrics.
@@ -29,26 +29,12 @@ func NewIndex(catalog *openslo.Catalog, set component.TelemetrySettings) (*Index
 	if err != nil {
 		return nil, err
 	}
-	x := &Index{stems: map[string][]*Use{}}
-	for i := range m.uses {
-		use := &m.uses[i]
-		for _, stem := range stems(escape(use.metric)) {
-			x.stems[stem] = append(x.stems[stem], use)
-		}
-	}
-	return x, nil
+	return &Index{metrics: m}, nil
 }
 
 // Of returns what decides on the points of a metric, nil for a metric that serves no SLO. Callers remember it by the name.
 func (x *Index) Of(name string) *Matcher {
-	var uses []*Use
-	for _, stem := range stems(escape(name)) {
-		for _, use := range x.stems[stem] {
-			if SameMetric(use.metric, name) && !slices.Contains(uses, use) {
-				uses = append(uses, use)
-			}
-		}
-	}
+	uses := x.metrics.find(name)
 	if len(uses) == 0 {
 		return nil
 	}

@@ -5,9 +5,11 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
@@ -77,6 +79,7 @@ func (u *Use) Accepts(ctx context.Context, rm pmetric.ResourceMetrics, sm pmetri
 // Metrics finds uses by the name of a metric. It is not safe for concurrent use: it learns the names it meets.
 type Metrics struct {
 	uses  []Use
+	stems map[string][]*Use // by every spelling of their metric's name without a suffix
 	known map[string][]*Use
 }
 
@@ -91,7 +94,7 @@ func ForMetrics(catalog *openslo.Catalog, set component.TelemetrySettings) (*Met
 	if err != nil {
 		return nil, err
 	}
-	m := &Metrics{known: map[string][]*Use{}}
+	m := &Metrics{stems: map[string][]*Use{}, known: map[string][]*Use{}}
 	var errs []error
 	for i := range catalog.SLOs {
 		slo := &catalog.SLOs[i]
@@ -114,7 +117,26 @@ func ForMetrics(catalog *openslo.Catalog, set component.TelemetrySettings) (*Met
 			m.uses = append(m.uses, use)
 		}
 	}
+	for i := range m.uses {
+		use := &m.uses[i]
+		for _, stem := range stems(escape(use.metric)) {
+			m.stems[stem] = append(m.stems[stem], use)
+		}
+	}
 	return m, errors.Join(errs...)
+}
+
+// find returns the uses of a metric by its name. It costs the same whatever the number of uses that are of other metrics.
+func (m *Metrics) find(name string) (uses []*Use) {
+	for _, stem := range stems(escape(name)) {
+		for _, use := range m.stems[stem] {
+			if SameMetric(use.metric, name) && !slices.Contains(uses, use) {
+				uses = append(uses, use)
+			}
+		}
+	}
+	slices.SortStableFunc(uses, func(a, b *Use) int { return cmp.Compare(a.SLO, b.SLO) })
+	return uses
 }
 
 type part struct {
@@ -138,12 +160,7 @@ func (m *Metrics) Of(name string) []*Use {
 	if uses, ok := m.known[name]; ok {
 		return uses
 	}
-	var uses []*Use
-	for i := range m.uses {
-		if SameMetric(m.uses[i].metric, name) {
-			uses = append(uses, &m.uses[i])
-		}
-	}
+	uses := m.find(name)
 	if len(m.known) < maxKnownNames {
 		m.known[name] = uses
 	}
