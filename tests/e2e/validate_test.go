@@ -50,7 +50,7 @@ func TestValidateNamesTheKeyPath(t *testing.T) {
 	// a typo
 	f(`{path: [builtin:vllm]}`, schema, slo, "extensions", "slo_catalog", "has invalid keys: path")
 	f(catalog, schema, `{latenes: 5s}`, "connectors", "slo", "has invalid keys: latenes")
-	f(catalog, `{on_unkown: tag}`, slo, "processors", "slo_schema", "has invalid keys: on_unkown")
+	f(catalog, `{on_unkn: tag}`, slo, "processors", "slo_schema", "has invalid keys: on_unkn")
 	// a null
 	f(catalog, `{dialects: , catalog: ~}`, slo, "processors", "slo_schema", "dialects: is null", "catalog: is null")
 	f(`{paths: }`, schema, slo, "extensions", "slo_catalog", "paths: is null")
