@@ -337,6 +337,18 @@ func exponentialOf(temporality pmetric.AggregationTemporality, start, at time.Ti
 	})
 }
 
+// Scenario: the objective is written in milliseconds, the metric is in seconds as its name says, and the data has no unit.
+// Guarantees: a second is not taken for a millisecond.
+func TestAnObjectiveInMillisecondsOnAMetricInSeconds(t *testing.T) {
+	docs := strings.NewReplacer("metric: vllm:time_to_first_token_seconds", `unit: ms, metric: "vllm:time_to_first_token_seconds"`, "value: 0.8", "value: 800").Replace(ttftDocs)
+	r := newRig(t, docs, nil)
+	for _, md := range hour(1) {
+		r.send(md)
+	}
+	bad, _ := r.last("slo.sli.events", map[string]string{"outcome": "bad", "target": "0.8000"})
+	assert.InDelta(t, 50, bad, 0)
+}
+
 func TestRateOfACounterIsAThroughput(t *testing.T) {
 	docs := strings.NewReplacer("vllm:time_to_first_token_seconds", "vllm:generation_tokens_total", "op: lte, value: 0.8", "op: gte, value: 80",
 		`annotations: {otelcol-llm.dev/slo-id: "llm:chat:ttft:p95"}`, "annotations: {otelcol-llm.dev/unit: tokens_per_second}").Replace(ttftDocs)
@@ -625,6 +637,36 @@ func TestAChangingCatalogLeavesTheOthersAlone(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []event{{violationOpened, 30}, {violationClosed, 40}}, own)
+}
+
+// Scenario: an SLO is deleted while it is violated.
+// Guarantees: every series that was told of it is ended, so that no alert goes on.
+func TestWhatIsDeletedIsEnded(t *testing.T) {
+	h := newHost(t, ttftDocs)
+	r := newRig(t, ttftDocs, nil)
+	require.NoError(t, r.prepare(h))
+	for _, md := range hour(1, 2, 3, 4, 5)[:24] {
+		r.send(md)
+	}
+	h.catalog = newHost(t, strings.NewReplacer("chat-ttft", "other", "llm:chat:ttft:p95", "llm:chat:other:p95").Replace(ttftDocs)).catalog
+	r.wait(time.Second)
+	assert.Equal(t, "deleted", r.lastRecord().Body().Str())
+	open := map[string]bool{}
+	for _, md := range r.metrics.AllMetrics() {
+		for _, rm := range md.ResourceMetrics().All() {
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				for _, p := range numbers(m).All() {
+					if contains(p.Attributes(), map[string]string{"slo_id": "llm:chat:ttft:p95"}) {
+						open[fmt.Sprint(m.Name(), p.Attributes().AsRaw())] = !p.Flags().NoRecordedValue()
+					}
+				}
+			}
+		}
+	}
+	assert.Len(t, open, 2+1+4+1+2+1)
+	for id, is := range open {
+		assert.False(t, is, id)
+	}
 }
 
 func TestACatalogThatDoesNotCompileChangesNothing(t *testing.T) {

@@ -62,6 +62,9 @@ func (e *engine) collect() []*emit.Batch {
 		return last
 	}
 	now := e.now()
+	for _, r := range e.judge.TakeRetired() {
+		e.retire(to(), &r)
+	}
 	e.judge.Changes(e.turn(now), func(s *judge.Series) { e.series(to(), s, now) }, func(t *judge.Tally) { e.tally(to(), t) })
 	if batches[0].Points() == 0 {
 		return nil
@@ -121,6 +124,26 @@ func (e *engine) series(batch *emit.Batch, s *judge.Series, now time.Time) {
 	if r.State == judge.AtRisk {
 		e.warnOfShortResolution(slo)
 	}
+}
+
+// retire ends the series of a result of which nothing more is told: an alert on a promise that is no more must not go on.
+func (e *engine) retire(batch *emit.Batch, r *judge.Retired) {
+	to := e.resource(batch, r.Identity)
+	end := func(m *emit.Metric, key string, values ...string) {
+		for _, value := range values {
+			attributes := to.Stale(m, r.At)
+			describe(attributes, r.Identity)
+			if key != "" {
+				attributes.PutStr(key, value)
+			}
+		}
+	}
+	end(sliEvents, "outcome", "good", "bad")
+	end(objective, "", "")
+	end(state, "state", state.States...)
+	end(sliValue, "", "")
+	end(sliBound, "bound", "lower", "upper")
+	end(violations, "slo.policy", r.Policies...)
 }
 
 // warnOfShortResolution says, once an SLO, that its verdict is only a bound.

@@ -21,6 +21,7 @@ import (
 
 // sloCatalog holds the catalog for other components.
 type sloCatalog struct {
+	id  component.ID
 	cfg *Config
 	set component.TelemetrySettings
 
@@ -30,6 +31,7 @@ type sloCatalog struct {
 
 	// The goroutine that watches the files has these.
 	seen    uint64 // fingerprint of the files as they were last read
+	last    uint64 // fingerprint of the files at the last look
 	failing bool   // the last load failed
 
 	stop context.CancelFunc // nil when nothing watches
@@ -39,7 +41,7 @@ type sloCatalog struct {
 var _ catalog.Source = (*sloCatalog)(nil)
 
 func newCatalog(set extension.Settings, cfg *Config) *sloCatalog {
-	e := &sloCatalog{cfg: cfg, set: set.TelemetrySettings}
+	e := &sloCatalog{id: set.ID, cfg: cfg, set: set.TelemetrySettings}
 	e.current.Store(&openslo.Catalog{})
 	return e
 }
@@ -51,6 +53,7 @@ func (e *sloCatalog) Catalog() *openslo.Catalog { return e.current.Load() }
 // wrong must not go unmeasured without a word.
 func (e *sloCatalog) Start(ctx context.Context, host component.Host) error {
 	e.seen = fingerprint(e.cfg.Paths)
+	e.last = e.seen
 	c, err := load(e.cfg.Paths)
 	if err != nil {
 		return explain(err)
@@ -60,6 +63,7 @@ func (e *sloCatalog) Start(ctx context.Context, host component.Host) error {
 		return err
 	}
 	e.telemetry.loads.Add(ctx, 1)
+	e.telemetry.failures.Add(ctx, 0) // there from the start, so that a rate sees the first
 	e.current.Store(c)
 	e.announce(c)
 	if e.cfg.ReloadInterval > 0 {

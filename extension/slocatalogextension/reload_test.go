@@ -87,13 +87,20 @@ func TestChangedFilesAreTakenOver(t *testing.T) {
 	soon("its report", func() bool { return len(host.statuses()) == 2 })
 	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError, componentstatus.StatusOK}, host.statuses())
 
+	last = source.Catalog()
+	write(file, "") // an editor that truncates before it writes
+	soon("emptiness", func() bool { return len(host.statuses()) == 3 })
+	assert.Same(t, last, source.Catalog())
+	write(file, good)
+	soon("its end", func() bool { return len(host.statuses()) == 4 })
+
 	write(filepath.Join(dir, "other.yaml"), strings.NewReplacer("name: chat-ttft", "name: other-ttft", "slo: chat-ttft", "slo: other-ttft",
 		"service: chat", "service: other").Replace(good))
 	soon("another file", func() bool { return len(source.Catalog().SLOs) == 2 })
 	require.NoError(t, os.Remove(filepath.Join(dir, "other.yaml")))
 	soon("a file that goes", func() bool { return len(source.Catalog().SLOs) == 1 })
 
-	for name, want := range map[string]int64{"otelcol_slo_catalog_loads": 5, "otelcol_slo_catalog_load_failures": 1} {
+	for name, want := range map[string]int64{"otelcol_slo_catalog_loads": 6, "otelcol_slo_catalog_load_failures": 2} {
 		m, err := tel.GetMetric(name)
 		require.NoError(t, err)
 		assert.GreaterOrEqual(t, count(m), want, name)

@@ -128,6 +128,14 @@ func (r *Resource) StateSet(m *Metric, at int64, current int, fill func(pcommon.
 	}
 }
 
+// Stale says that nothing more is told of a series, and returns the attributes to be filled: backends end it at once and
+// need not wait until they forget it (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#no-recorded-value).
+func (r *Resource) Stale(m *Metric, at int64) pcommon.Map {
+	p := r.point(m, at)
+	p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	return p.Attributes()
+}
+
 // Document writes the table of metrics as Markdown, for a component's documentation.md.
 func Document(title string, metrics []*Metric) string {
 	var b strings.Builder

@@ -46,6 +46,15 @@ func TestPointsOfOneMetricStandTogether(t *testing.T) {
 	assert.Equal(t, "violated", v.Str())
 }
 
+func TestStalePointsHaveNoValue(t *testing.T) {
+	b := NewBatch("scope")
+	b.Resource("", func(pcommon.Map) {}).Stale(counter, 5).PutStr("k", "v")
+	p := b.Metrics().ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0)
+	assert.True(t, p.Flags().NoRecordedValue())
+	assert.Equal(t, pmetric.NumberDataPointValueTypeEmpty, p.ValueType())
+	assert.Equal(t, 1, p.Attributes().Len())
+}
+
 func TestDocument(t *testing.T) {
 	assert.Equal(t, "# title\n\nGenerated from the table in the code; do not edit.\n\n"+
 		"| metric | kind | unit | attributes | meaning |\n|---|---|---|---|---|\n"+

@@ -54,7 +54,11 @@ func deriveObjective(obj *placedObjective, of *part) {
 		obj.Name = "p" + obj.Name
 		// The very multiplication that a source's bucket boundaries go through, so that a boundary that
 		// was written equal stays equal to the last bit.
-		obj.Value *= of.Threshold.Scale
+		scale := of.Threshold.Scale
+		if of.unit.explicit {
+			scale = of.unit.scale
+		}
+		obj.Value *= scale
 	}
 	if of.composite != nil {
 		obj.Name = of.Name + "-" + obj.Name

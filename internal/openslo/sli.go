@@ -269,6 +269,15 @@ func readUnit(o object, role role, s *Selector) sourceUnit {
 			return unit
 		}
 		unit = sourceUnit{unitScale: known, written: written, explicit: true}
+		if named, ok := unitOfSuffix(s.Metric); ok && role == roleThreshold {
+			if named.base != known.base {
+				u.problemf("unit %s is in %s, but the metric's name says %s: correct one", shown(written), known.base, named.base)
+				return unit
+			}
+			// The name says what the data is in, and unit what the objective is written in.
+			named.apply(s)
+			return unit
+		}
 	} else if role == roleThreshold {
 		name := s.Metric
 		if attrs := quotedKey.FindAllStringSubmatch(s.Value, -1); len(attrs) > 0 {

@@ -103,6 +103,17 @@ var secondsWords = regexp.MustCompile(`(^|_)(duration|latency|time_to|time_per|t
 
 // unitOfName reads the unit off a metric's or attribute's name. Dots, colons and dashes count as underscores.
 func unitOfName(name string) sourceUnit {
+	if unit, ok := unitOfSuffix(name); ok {
+		return unit
+	}
+	if secondsWords.MatchString(nameSeparators.Replace(name)) {
+		return sourceUnit{unitScale: unitScale{base: "seconds", scale: 1}, written: "seconds"}
+	}
+	return sourceUnit{}
+}
+
+// unitOfSuffix reads the unit that a name ends in by Prometheus's convention: that is no guess.
+func unitOfSuffix(name string) (sourceUnit, bool) {
 	name = kindSuffix.ReplaceAllString(nameSeparators.Replace(name), "")
 	for _, s := range suffixes {
 		if !strings.HasSuffix("_"+name, s.suffix) {
@@ -114,14 +125,11 @@ func unitOfName(name string) sourceUnit {
 			unit = words[len(words)-1] + s.suffix
 		}
 		if known, ok := lookupUnit(unit); ok {
-			return sourceUnit{unitScale: known, written: unit}
+			return sourceUnit{unitScale: known, written: unit}, true
 		}
-		return sourceUnit{unitScale: unitScale{base: unit, scale: 1}, written: unit}
+		return sourceUnit{unitScale: unitScale{base: unit, scale: 1}, written: unit}, true
 	}
-	if secondsWords.MatchString(name) {
-		return sourceUnit{unitScale: unitScale{base: "seconds", scale: 1}, written: "seconds"}
-	}
-	return sourceUnit{}
+	return sourceUnit{}, false
 }
 
 var nameSeparators = strings.NewReplacer(".", "_", ":", "_", "-", "_")

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -48,16 +47,14 @@ type Use struct {
 	condition string
 }
 
-// Scale is what a value of a metric of this name and unit is multiplied by to give the SLO's base unit. A unit that the
-// data carries, or that stands in its name where the spec has none, is believed before the spec, since the producer knows
-// what it measured; other units than the SLO's are not.
+// Scale is what a value of a metric of this name and unit is multiplied by to give the SLO's base unit. The unit that the
+// data carries is believed first, then the one that its name ends in, then that of the spec: the producer knows what it
+// measured. Units of something else than the SLO's are not believed.
 func (u *Use) Scale(name, unit string) float64 {
-	if unit == "" {
-		if added, ok := strings.CutPrefix(strings.TrimSuffix(escape(name), "_total"), escape(u.metric)+"_"); ok {
-			unit = added
-		}
-	}
 	if base, scale, ok := openslo.BaseUnit(unit); ok && base == u.unit {
+		return scale
+	}
+	if base, scale, ok := openslo.UnitOfSuffix(name); ok && base == u.unit {
 		return scale
 	}
 	return u.scale

@@ -65,5 +65,6 @@ func fewest(slo *openslo.SLO) float64 {
 	if target >= 1 {
 		return 0
 	}
-	return math.Ceil(1/(1-target) - 1e-9)
+	n := 1 / (1 - target)
+	return math.Ceil(n - n*1e-9) // 1/(1−0.99999) is a little more than 100,000
 }

@@ -76,8 +76,11 @@ func list(items []string, last string) string {
 // number is a number with four significant digits behind the point at most, and commas between thousands.
 func number(f float64) string {
 	digits := 4
-	if math.Abs(f) >= 100 {
+	switch small := math.Abs(f); {
+	case small >= 100:
 		digits = 2
+	case small > 0 && small < 0.001: // four significant digits, and not 0
+		digits = 3 - int(math.Floor(math.Log10(small)))
 	}
 	s := strconv.FormatFloat(f, 'f', digits, 64)
 	s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")

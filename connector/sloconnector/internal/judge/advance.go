@@ -78,6 +78,7 @@ func (j *Judge) closeAt(end int64) {
 		}
 		c.next = end
 	}
+	j.closed = end
 	for _, pol := range j.policies {
 		if end%int64(pol.spec.Window) == 0 {
 			pol.judge(end, j.ledger)
@@ -149,7 +150,11 @@ func (j *Judge) expire(end int64) {
 			pol.tallies[s.key].forget(end, j.ledger)
 		}
 	}
-	for _, s := range slices.DeleteFunc(silent, j.awaited) {
+	silent = slices.DeleteFunc(silent, j.awaited)
+	for _, s := range silent {
+		j.ledger.retire(s)
+	}
+	for _, s := range silent {
 		j.drop(s)
 	}
 }

@@ -38,12 +38,14 @@ type Judge struct {
 	patience time.Duration // after so much emptiness, more of it changes no verdict
 	begun    bool
 	lastData int64 // end of the youngest closed pane that held data
+	closed   int64 // end of the youngest closed pane
 	ledger   *ledger
 }
 
 // ledger is what there is to tell. The series and policies write into it.
 type ledger struct {
 	series  []*Series // changed since they were last told
+	retired []Retired // series of which nothing more will be told
 	tallies []*Tally
 	events  []Event
 	dropped uint64
@@ -88,7 +90,7 @@ type paneClass struct {
 // New returns a Judge over the SLOs of a catalog that are measured here (SLO.Evaluated). Promises keep the
 // order of the catalog.
 func New(catalog *openslo.Catalog, opts Options) *Judge {
-	j := &Judge{opts: opts, lastData: window.Unset, ledger: &ledger{lastEnd: window.Unset}}
+	j := &Judge{opts: opts, lastData: window.Unset, closed: window.Unset, ledger: &ledger{lastEnd: window.Unset}}
 	byID := map[string]*promise{}
 	for _, slo := range catalog.SLOs {
 		p := &promise{slo: slo, groupBy: union(opts.GroupBy, slo.GroupBy), series: map[string]*Series{}}
@@ -263,6 +265,38 @@ func (j *Judge) Changes(turn Turn, series func(*Series), tally func(*Tally)) {
 	clear(j.ledger.series) // what is gone must not be held here
 	clear(j.ledger.tallies)
 	j.ledger.series, j.ledger.tallies = j.ledger.series[:0], j.ledger.tallies[:0]
+}
+
+// Retired is a series of which nothing more will be told, because its SLO or its group is gone or has other labels now.
+type Retired struct {
+	*Identity
+	Policies []string // of which violations were told with its labels
+	At       int64    // event time, after all that was told of it
+}
+
+// maxRetired bounds those that wait to be told.
+const maxRetired = 100_000
+
+// retire notes that nothing more is told under the present labels of a series.
+func (l *ledger) retire(s *Series) {
+	at := max(s.told.at, s.Result().End)
+	if at <= 0 || len(l.retired) >= maxRetired {
+		return
+	}
+	r := Retired{Identity: s.Identity, At: at + tellAfter}
+	for _, pol := range s.promise.watched {
+		if t := pol.tallies[s.key]; t != nil && t.lead() == s {
+			r.Policies = append(r.Policies, pol.spec.Name)
+		}
+	}
+	l.retired = append(l.retired, r)
+}
+
+// TakeRetired returns what was retired since the last call.
+func (j *Judge) TakeRetired() []Retired {
+	retired := j.ledger.retired
+	j.ledger.retired = nil
+	return retired
 }
 
 // Unseen are the ids of the SLOs that are measured here and have had no input yet.

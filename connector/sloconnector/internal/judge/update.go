@@ -4,7 +4,6 @@ package judge
 
 import (
 	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"sort"
@@ -15,8 +14,9 @@ import (
 
 // Update changes to another catalog without losing what is known:
 //
-//   - An SLO is the same while its id is. With the same indicator and groups it keeps its history: an edited objective
-//     judges the open windows by the new number, and counters go on.
+//   - An SLO is the same while its id is, or while its name is where the id is derived from the objective that was edited.
+//     With the same indicator and groups it keeps its history: an edited objective judges the open windows by the new
+//     number, and counters go on.
 //   - An edited indicator or group-by begins anew: it no longer measures the same thing.
 //   - A deleted SLO or policy closes its violations with the reason "deleted".
 //   - A policy is the same while its name is: edited, it keeps its streak and its open violation, and the next window
@@ -24,17 +24,13 @@ import (
 //   - Windows whose pane (the span all windows over the SLO are made of) changes in length begin anew.
 func (j *Judge) Update(catalog *openslo.Catalog) {
 	next := New(catalog, j.opts)
-	next.begun, next.lastData, next.evicted, next.ledger = j.begun, j.lastData, j.evicted, j.ledger
+	next.begun, next.lastData, next.closed, next.evicted, next.ledger = j.begun, j.lastData, j.closed, j.evicted, j.ledger
 	next.ledger.tallies = nil // those of before; the new ones tell the same and more
 	next.align(j)
 
-	before := map[string]*promise{}
-	for _, p := range j.promises {
-		before[p.slo.ID] = p
-	}
 	kept := map[*promise]bool{}
 	for _, p := range next.promises {
-		old := before[p.slo.ID]
+		old := next.earlier(p, j)
 		if old == nil || !p.measuresLike(old) {
 			continue
 		}
@@ -48,37 +44,68 @@ func (j *Judge) Update(catalog *openslo.Catalog) {
 			continue
 		}
 		for _, s := range p.series {
+			j.ledger.retire(s)
 			s.gone = true
 		}
 	}
 	*j = *next
 }
 
-// align lets panes go on where those before stood: nothing that is closed opens again.
+// earlier is the promise of before that p is a version of: that of the same id or, where an edited objective has given it
+// another one, the only one of the same document that is no more, if p is the only one of it that is new.
+func (j *Judge) earlier(p *promise, before *Judge) *promise {
+	if old := before.promise(p.slo.ID); old != nil {
+		return old
+	}
+	gone, fresh := before.notIn(j, p.slo.Name), j.notIn(before, p.slo.Name)
+	if len(gone) == 1 && len(fresh) == 1 {
+		return gone[0]
+	}
+	return nil
+}
+
+// promise is the one with an id, or nil.
+func (j *Judge) promise(id string) *promise {
+	if i := slices.IndexFunc(j.promises, func(p *promise) bool { return p.slo.ID == id }); i >= 0 {
+		return j.promises[i]
+	}
+	return nil
+}
+
+// notIn are the promises of a document whose ids another judge does not have.
+func (j *Judge) notIn(other *Judge, name string) (all []*promise) {
+	for _, p := range j.promises {
+		if p.slo.Name == name && other.promise(p.slo.ID) == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// align lets panes go on where those before stood. A pane of another length begins with the one that holds the youngest
+// closed end: whatever comes in now finds it open.
 func (j *Judge) align(before *Judge) {
 	if !before.begun {
 		return
 	}
-	closed := int64(math.MinInt64)
-	for _, c := range before.classes {
-		closed = max(closed, c.next)
-	}
 	for _, c := range j.classes {
-		i := slices.IndexFunc(before.classes, func(b *paneClass) bool { return b.pane == c.pane })
-		if i >= 0 {
+		if i := slices.IndexFunc(before.classes, func(b *paneClass) bool { return b.pane == c.pane }); i >= 0 {
 			c.next = before.classes[i].next
-			continue
-		}
-		if c.next = window.Start(closed, c.pane); c.next < closed {
-			c.next += int64(c.pane)
+		} else {
+			c.next = window.Start(before.closed, c.pane)
 		}
 	}
-	j.begun = len(before.classes) > 0
 }
 
 // measuresLike reports whether two versions of an SLO measure the same thing for the same groups.
 func (p *promise) measuresLike(o *promise) bool {
 	return reflect.DeepEqual(p.slo.Indicator, o.slo.Indicator) && slices.Equal(p.groupBy, o.groupBy) && p.slo.Unit == o.slo.Unit
+}
+
+// labelledUnlike reports whether results of two versions of an SLO are different series for a backend.
+func (p *promise) labelledUnlike(o *promise) bool {
+	return p.slo.ID != o.slo.ID || p.slo.Service != o.slo.Service || p.slo.Class != o.slo.Class ||
+		p.slo.Target() != o.slo.Target() || p.slo.Unit != o.slo.Unit
 }
 
 // adopt takes over the series of an earlier version.
@@ -87,6 +114,9 @@ func (p *promise) adopt(old *promise) {
 	samePanes := p.class.pane == old.class.pane
 	moved := p.slo.Objective.Value != old.slo.Objective.Value || p.slo.Objective.Op != old.slo.Objective.Op
 	for _, s := range p.series {
+		if p.labelledUnlike(old) {
+			s.ledger.retire(s)
+		}
 		s.promise = p
 		s.Identity = &Identity{slo: &p.slo, keys: p.groupBy, values: s.values, overflow: s.overflow}
 		s.changed()
@@ -150,7 +180,7 @@ func (j *Judge) adoptPolicies(before *Judge, kept map[*promise]bool) {
 				if i >= 0 && !slices.ContainsFunc(old.promises, func(p *promise) bool { return kept[p] }) && j.knows(old) {
 					reason = reasonEdited
 				}
-				was.close(before.closedUntil(), reason, j.ledger)
+				was.close(before.closed, reason, j.ledger)
 			}
 		}
 	}
@@ -164,15 +194,6 @@ func (j *Judge) knows(pol *policy) bool {
 		}
 	}
 	return false
-}
-
-// closedUntil is the end of the youngest closed pane.
-func (j *Judge) closedUntil() int64 {
-	end := int64(math.MinInt64)
-	for _, c := range j.classes {
-		end = max(end, c.next)
-	}
-	return end
 }
 
 func sortedKeys[V any](m map[string]V) []string {

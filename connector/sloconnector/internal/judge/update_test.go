@@ -134,6 +134,62 @@ func TestAChangedWindowBeginsAnewAndNothingClosedOpensAgain(t *testing.T) {
 	assert.Equal(t, t0+16*minute, s.Result().End)
 }
 
+// Scenario: the window of a policy becomes longer, shorter, and as it was; or its SLO comes in while others are judged.
+// Guarantees: no point that comes in now is late for it.
+func TestAChangedWindowRefusesNothing(t *testing.T) {
+	j, slo, pol := broken(t)
+	at := t0 + 15*minute
+	for _, length := range []time.Duration{time.Hour, 10 * time.Second, time.Minute, 24 * time.Hour, 5 * time.Minute} {
+		pol.Window = length
+		j.Update(catalogOf(slo, pol))
+		at += minute
+		s := j.Series(0, nil)
+		assert.False(t, j.Late(s, at), "window of %s", length)
+		s.AddValue(at, 0.1)
+		j.Advance(at)
+	}
+	newcomer := ratio("newcomer", 0.9)
+	hour := policyOf(leaf(newcomer), 1, openslo.NoDataHold)
+	hour.Name, hour.Window = "hour", time.Hour
+	j.Update(&openslo.Catalog{SLOs: []openslo.SLO{slo, newcomer}, Policies: []openslo.ViolationPolicy{pol, hour}})
+	assert.False(t, j.Late(j.Series(1, nil), at+minute))
+}
+
+// Scenario: the target is edited, and the id, which is derived from it, changes with it.
+// Guarantees: it is the same promise all the same.
+func TestATargetThatChangesTheIDKeepsItsHistory(t *testing.T) {
+	j, slo, pol := broken(t)
+	s := j.Series(0, nil)
+	slo.ID, slo.Objective.Target = "llm:chat:ttft:p90", 0.9
+	pol.When = leaf(slo)
+	j.Update(catalogOf(slo, pol))
+	assert.Same(t, s, j.Series(0, nil))
+	assert.Empty(t, take(j), "the violation stays open")
+	retired := j.TakeRetired()
+	require.Len(t, retired, 1, "nothing more is told under the old id")
+	assert.Equal(t, "llm:chat:ttft:p95", retired[0].SLO().ID)
+	assert.Equal(t, []string{"p"}, retired[0].Policies)
+	feed(j, s, 3, 10, 0)
+	events := take(j)
+	require.Len(t, events, 1)
+	assert.True(t, events[0].Kept())
+}
+
+func TestWhatIsGoneIsRetired(t *testing.T) {
+	j, _, _ := broken(t)
+	j.Update(catalogOf(ratio("other", 0.9)))
+	retired := j.TakeRetired()
+	require.Len(t, retired, 1)
+	assert.Greater(t, retired[0].At, t0+15*minute-1)
+	assert.Empty(t, j.TakeRetired())
+
+	slo := ttft("pod")
+	j = New(catalogOf(slo), Options{Window: 5 * time.Minute, MaxSeries: 10, TTL: time.Hour})
+	j.Series(0, []string{"a"}).AddValue(t0, 2)
+	j.Advance(t0 + 2*60*minute)
+	require.Len(t, j.TakeRetired(), 1)
+}
+
 // Guarantees: what is edited has no say in what is not.
 func TestAnUntouchedSLONoticesNothing(t *testing.T) {
 	run := func(update bool) []int {
