@@ -34,10 +34,12 @@ type found struct {
 
 // scan looks at the attributes of a point once: each point of every metric comes through here.
 func scan(a pcommon.Map) (f found) {
-	for k := range a.All() {
+	for k, v := range a.All() {
 		switch k {
 		case labels.SLOID:
-			f.have |= hasID
+			if v.Type() != pcommon.ValueTypeStr || v.Str() != "" { // an empty label is none, as in Prometheus
+				f.have |= hasID
+			}
 		case labels.Service:
 			f.have |= hasService
 		case labels.Class:

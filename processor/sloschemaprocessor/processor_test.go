@@ -69,6 +69,19 @@ func TestWhatIsLabelledStaysAsItIs(t *testing.T) {
 	assert.Equal(t, map[string]int64{"before": 2}, gateway.counted("points_labelled"))
 }
 
+func TestAnEmptyIDIsNone(t *testing.T) {
+	r := newRig(t, catalogOf(1, false), func(c *Config) { c.OnUnknown = Drop })
+	assert.Equal(t, "llm:chat:ttft-00000:p95", r.one("metric_0", 0.3, map[string]any{"slo_id": ""})["slo_id"])
+}
+
+// Scenario: a recording rule of somebody's has lost the label that tells which SLO of Sloth it is of.
+// Guarantees: what is known all the same is put, and the tag lists the rest.
+func TestASeriesThatDoesNotSayWhichSLOItIsOfKeepsWhatIsKnown(t *testing.T) {
+	r := newRig(t, &openslo.Catalog{}, func(c *Config) { c.OnUnknown = Tag })
+	assert.Equal(t, map[string]any{"sloth_service": "chat", "service": "chat", "unit": "ratio", "slo.missing": "slo_id,slo_class,target"},
+		r.one("slo:sli_error:ratio_rate5m", 0.1, map[string]any{"sloth_service": "chat"}))
+}
+
 // Guarantees: the catalog completes what an agent could not, and takes its tag away.
 func TestWhatLacksLabelsIsCompleted(t *testing.T) {
 	agent := newRig(t, &openslo.Catalog{}, func(c *Config) { c.OnUnknown = Tag })

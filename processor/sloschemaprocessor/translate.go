@@ -18,7 +18,10 @@ func (b *batch) translate(a pcommon.Map, f found, s series) bool {
 	case !ours && s.maybe:
 		return false // of somebody else
 	case !whole:
-		return b.unknown(a, hasAll&^f.have, noID)
+		l := labelSet{1: b.service(a, k), 4: unitRatio} // what is known without knowing which SLO it is
+		l.put(a, f.have)
+		b.addTenant(a, f)
+		return b.unknown(a, l.missing()&^f.have, noID)
 	}
 	b.learnAll() // the series that tell the targets may come later in the batch
 	slo, full := b.memory.get(k, b.now)
