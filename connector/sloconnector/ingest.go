@@ -28,7 +28,8 @@ type batch struct {
 	conditional bool   // one of uses has a condition
 	resource    uint64 // hash
 	scope       uint64
-	newest      int64 // event time of what was heard of this resource
+	stream      uint64 // resource, scope, metric and unit
+	newest      int64  // event time of what was heard of this resource
 }
 
 // consume hears a batch. Nothing in it is an error of the sender's that a retry would mend: what cannot be used is
@@ -50,6 +51,7 @@ func (e *engine) consume(ctx context.Context, md pmetric.Metrics) {
 					continue
 				}
 				b.metric = m
+				b.identify()
 				b.conditional = slices.ContainsFunc(b.uses, (*selection.Use).Conditional)
 				e.metric(&b)
 			}
@@ -61,6 +63,19 @@ func (e *engine) consume(ctx context.Context, md pmetric.Metrics) {
 	// Windows close only now: the order of points inside a batch has no say in what is late.
 	e.judge.Advance(e.watermark.Advance(b.now, window.Unset))
 	e.own.consumed(ctx, &e.counts, e.now().Sub(begin))
+}
+
+// identify hashes what all points of the metric have in common, once for all of them. The unit is part of it: a series that
+// changes its unit is another one.
+func (b *batch) identify() {
+	if b.resource == 0 {
+		b.resource = attrs.Combine(attrs.Hash(b.rm.Resource().Attributes()))
+	}
+	if b.scope == 0 {
+		scope := b.sm.Scope()
+		b.scope = attrs.Combine(attrs.String(scope.Name()), attrs.String(scope.Version()), attrs.Hash(scope.Attributes()))
+	}
+	b.stream = attrs.Combine(b.resource, b.scope, attrs.String(b.metric.Name()), attrs.String(b.metric.Unit()))
 }
 
 func (e *engine) metric(b *batch) {
@@ -150,15 +165,7 @@ func find[P dataPoint](e *engine, b *batch, p P) (*input, int64) {
 		e.counts.refuse(future, 1)
 		return nil, 0
 	}
-	if b.resource == 0 {
-		b.resource = attrs.Combine(attrs.Hash(b.rm.Resource().Attributes()))
-	}
-	if b.scope == 0 {
-		scope := b.sm.Scope()
-		b.scope = attrs.Combine(attrs.String(scope.Name()), attrs.String(scope.Version()), attrs.Hash(scope.Attributes()))
-	}
-	// The unit is part of the identity: a series that changes it is another one.
-	id := attrs.Combine(b.resource, b.scope, attrs.String(b.metric.Name()), attrs.String(b.metric.Unit()), identity(p.Attributes()))
+	id := attrs.Combine(b.stream, identity(p.Attributes()))
 	in := e.inputs.series[id]
 	switch {
 	case in == nil && !e.inputs.room():

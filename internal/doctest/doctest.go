@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/xconfmap"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
 
 // README is the component's README.
@@ -98,18 +100,12 @@ func Settings(t testing.TB, defaults any, others map[string]string) {
 	}
 }
 
-// written is a value as people write it: 5m, not 5m0s.
+// written is a value as people write it.
 func written(value any) string {
-	s := fmt.Sprint(value)
-	if _, ok := value.(time.Duration); ok {
-		if strings.HasSuffix(s, "m0s") {
-			s = strings.TrimSuffix(s, "0s")
-		}
-		if strings.HasSuffix(s, "h0m") {
-			s = strings.TrimSuffix(s, "0m")
-		}
+	if d, ok := value.(time.Duration); ok {
+		return openslo.GoDuration(d)
 	}
-	return s
+	return fmt.Sprint(value)
 }
 
 // Described is an instrument of the component's own, as metadata.yaml describes it.

@@ -5,6 +5,7 @@ package openslo
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -60,4 +61,16 @@ func (d Duration) Approx() time.Duration {
 	default:
 		return n * 365 * day
 	}
+}
+
+// GoDuration writes a Go duration as people do: 5m, not 5m0s.
+func GoDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
 
 // Event is a violation that opened or closed. It does not change any more, and may be read while the judge goes on.
@@ -37,9 +38,9 @@ const keptAgain = "kept again: "
 func (e *Event) Kept() bool { return !e.Opened && strings.HasPrefix(e.Reason, keptAgain) }
 
 func (t *Tally) whyOpened(empty bool) string {
-	windows := fmt.Sprintf("%d windows of %s in a row", t.streak, span(t.policy.spec.Window))
+	windows := fmt.Sprintf("%d windows of %s in a row", t.streak, openslo.GoDuration(t.policy.spec.Window))
 	if t.streak == 1 {
-		windows = "a window of " + span(t.policy.spec.Window)
+		windows = "a window of " + openslo.GoDuration(t.policy.spec.Window)
 	}
 	if empty {
 		return fmt.Sprintf("no data in the last of %s, which the policy takes for missed: %s", windows, t.describe())
@@ -94,15 +95,3 @@ func (p *promise) describe(r *Result) string {
 
 // number is short for people: four significant digits.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
-
-// span writes a window as its file does: 5m, not 5m0s.
-func span(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}

@@ -31,6 +31,7 @@ type Options struct {
 type Judge struct {
 	opts     Options
 	promises []*promise
+	byID     map[string]*promise // by slo_id
 	policies []*policy
 	classes  []*paneClass
 	series   int
@@ -90,17 +91,18 @@ type paneClass struct {
 // New returns a Judge over the SLOs of a catalog that are measured here (SLO.Evaluated). Promises keep the
 // order of the catalog.
 func New(catalog *openslo.Catalog, opts Options) *Judge {
-	j := &Judge{opts: opts, lastData: window.Unset, closed: window.Unset, ledger: &ledger{lastEnd: window.Unset}}
-	byID := map[string]*promise{}
+	j := &Judge{
+		opts: opts, byID: map[string]*promise{}, lastData: window.Unset, closed: window.Unset, ledger: &ledger{lastEnd: window.Unset},
+	}
 	for _, slo := range catalog.SLOs {
 		p := &promise{slo: slo, groupBy: union(opts.GroupBy, slo.GroupBy), series: map[string]*Series{}}
 		slices.Sort(p.groupBy) // SLOs of one policy share their keys, in whatever order their files name them
 		j.promises = append(j.promises, p)
-		byID[slo.ID] = p
+		j.byID[slo.ID] = p
 	}
 	j.patience = opts.Window
 	for i := range catalog.Policies {
-		pol := newPolicy(&catalog.Policies[i], byID)
+		pol := newPolicy(&catalog.Policies[i], j.byID)
 		j.policies = append(j.policies, pol)
 		j.patience = max(j.patience, pol.patience())
 		for _, p := range pol.promises {

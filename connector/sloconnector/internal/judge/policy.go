@@ -6,9 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
@@ -66,12 +66,7 @@ func (pol *policy) attach(s *Series) {
 // judge asks every group about the window that ends at end. Groups come in the order of their keys, so two runs
 // tell the same story.
 func (pol *policy) judge(end int64, l *ledger) {
-	keys := make([]string, 0, len(pol.tallies))
-	for key := range pol.tallies {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(pol.tallies)) {
 		pol.tallies[key].judge(end, l)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sort"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
@@ -54,7 +53,7 @@ func (j *Judge) Update(catalog *openslo.Catalog) {
 // earlier is the promise of before that p is a version of: that of the same id or, where an edited objective has given it
 // another one, the only one of the same document that is no more, if p is the only one of it that is new.
 func (j *Judge) earlier(p *promise, before *Judge) *promise {
-	if old := before.promise(p.slo.ID); old != nil {
+	if old := before.byID[p.slo.ID]; old != nil {
 		return old
 	}
 	gone, fresh := before.notIn(j, p.slo.Name), j.notIn(before, p.slo.Name)
@@ -64,18 +63,10 @@ func (j *Judge) earlier(p *promise, before *Judge) *promise {
 	return nil
 }
 
-// promise is the one with an id, or nil.
-func (j *Judge) promise(id string) *promise {
-	if i := slices.IndexFunc(j.promises, func(p *promise) bool { return p.slo.ID == id }); i >= 0 {
-		return j.promises[i]
-	}
-	return nil
-}
-
 // notIn are the promises of a document whose ids another judge does not have.
 func (j *Judge) notIn(other *Judge, name string) (all []*promise) {
 	for _, p := range j.promises {
-		if p.slo.Name == name && other.promise(p.slo.ID) == nil {
+		if p.slo.Name == name && other.byID[p.slo.ID] == nil {
 			all = append(all, p)
 		}
 	}
@@ -166,7 +157,7 @@ func (j *Judge) adoptPolicies(before *Judge, kept map[*promise]bool) {
 	}
 	for _, old := range before.policies {
 		i := slices.IndexFunc(j.policies, func(p *policy) bool { return p.spec.Name == old.spec.Name })
-		for _, key := range sortedKeys(old.tallies) {
+		for _, key := range slices.Sorted(maps.Keys(old.tallies)) {
 			was := old.tallies[key]
 			if i >= 0 {
 				if now := j.policies[i].tallies[key]; now != nil {
@@ -189,15 +180,9 @@ func (j *Judge) adoptPolicies(before *Judge, kept map[*promise]bool) {
 // knows reports whether an SLO of a policy is still in the catalog, by its id.
 func (j *Judge) knows(pol *policy) bool {
 	for _, p := range pol.promises {
-		if slices.ContainsFunc(j.promises, func(n *promise) bool { return n.slo.ID == p.slo.ID }) {
+		if j.byID[p.slo.ID] != nil {
 			return true
 		}
 	}
 	return false
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := slices.Collect(maps.Keys(m))
-	sort.Strings(keys)
-	return keys
 }
