@@ -19,6 +19,8 @@ type Catalog struct {
 	AlertPolicies       []AlertPolicy
 	AlertConditions     []AlertCondition
 	NotificationTargets []AlertNotificationTarget
+
+	Maintenance []MaintenanceWindow // sorted by Name
 }
 
 // Service is an OpenSLO Service document.
@@ -47,10 +49,15 @@ type SLO struct {
 	// AlertPolicies are those of the document, inline ones and those referred to, in its order.
 	AlertPolicies []AlertPolicy
 	Composite     *Composite // set when the objective is a part of a composite SLO
-	Position      Position   // of the objective
+	// MinEvents is how many events a window needs before it is judged; one with fewer is without data. At least 1.
+	MinEvents int
+	Owner     string   // who answers for the promise, for alerts; empty where nobody is named
+	Runbook   string   // URL of what to do when it breaks; likewise
+	Position  Position // of the objective
 }
 
-// Composite says what an objective with an indicator of its own weighs in its SLO.
+// Composite says what an objective with an indicator of its own weighs in its SLO. The SLO as a whole is one more SLO of the
+// catalog, whose Indicator has Parts.
 type Composite struct {
 	Weight float64 // as written, 1 when it is not
 	Share  float64 // of all weights of the SLO, in (0, 1]
@@ -69,11 +76,18 @@ const (
 	ClassSaturation   Class = "saturation"
 )
 
-// Indicator is a service level indicator: exactly one of Threshold and Ratio is set.
+// Indicator is a service level indicator: exactly one of Threshold, Ratio and Parts is set.
 type Indicator struct {
 	Name      string
 	Threshold *Selector
 	Ratio     *Ratio
+	Parts     []Part // of a composite: its SLI is the sum of their ratios of good events, each by its share
+}
+
+// Part is an SLO of which a composite is made.
+type Part struct {
+	ID    string  // slo_id
+	Share float64 // in (0, 1]; those of a composite add up to 1
 }
 
 // Ratio is a ratioMetric: Total with one of Good and Bad, or Raw alone.
@@ -104,6 +118,25 @@ type Selector struct {
 	Value     string  // OTTL value expression, for traces and logs
 	Unit      string  // unit of the source as written, empty when it is the base unit
 	Scale     float64 // multiplies a source value to give the base unit; 1 when Unit is empty
+
+	// What follows is for thresholdMetric only.
+
+	// Range is what a measured value can be, in the base unit; others are refused as implausible. Nil allows all.
+	Range *Range
+	// Expected names a metric that counts the requests of which each should have been measured, for SignalMetrics; the
+	// Condition is on it, too. Those that were not measured could have been good or bad.
+	Expected string
+	// Rate makes one event of every interval of this length that has input: its value is the sum of what was selected,
+	// a second. 0 takes every value as an event of its own.
+	Rate time.Duration
+	// Counted is an OTTL condition: with Rate, what is selected and does not fulfil it adds nothing, but is input.
+	// Empty counts all.
+	Counted string
+}
+
+// Range are the values from Min to Max, both included; either may be infinite.
+type Range struct {
+	Min, Max float64
 }
 
 // TypeOpenTelemetry is the metricSource.type that this distribution evaluates. Other types are valid
@@ -170,6 +203,8 @@ type ViolationPolicy struct {
 	When               Condition
 	OnNoData           NoDataAction
 	GroupBy            []string // that of its SLOs, which is the same for all of them
+	Severity           string   // for alerts: page, ticket …; empty where none is written
+	Targets            []AlertNotificationTarget
 	Position           Position
 }
 
@@ -245,6 +280,32 @@ type AlertNotificationTarget struct {
 	Target      string // email, slack, pagerduty …, by the user's choice
 	Position    Position
 }
+
+// MaintenanceWindow is a time in which promises are not alerted on, or not judged at all.
+type MaintenanceWindow struct {
+	Name   string
+	Reason string
+	Effect MaintenanceEffect
+	// SLOs are the slo_ids that it is for; all SLOs of the catalog where the document names neither SLOs nor services.
+	SLOs []string
+	// Start is the beginning of the first, and Duration the length of each.
+	Start    time.Time
+	Duration time.Duration
+	// Every is the time from one beginning to the next, by the calendar of Start's location: a weekly window stays at
+	// its hour when the clocks change. The zero Duration does not repeat.
+	Every    Duration
+	Until    time.Time // no window begins at or after it; zero never ends
+	Position Position
+}
+
+// MaintenanceEffect says what a MaintenanceWindow does.
+type MaintenanceEffect string
+
+// The effects.
+const (
+	EffectSilence MaintenanceEffect = "silence" // nobody is told; the books go on
+	EffectExclude MaintenanceEffect = "exclude" // events in it count for nothing, and nobody is told
+)
 
 // Position is a place in a file. Line counts from 1.
 type Position struct {
