@@ -147,24 +147,39 @@ type bucket struct {
 // bucket as Prometheus's histogram_quantile does
 // (https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile). Inside an open-ended
 // bucket the finite edge is the estimate. An empty distribution gives NaN.
-func (d *Distribution) Quantile(q float64) Estimate {
+//
+// unknown is how many values there are besides of which nothing is known: they may lie anywhere, which widens the bounds and
+// leaves the estimate to the known ones.
+func (d *Distribution) Quantile(q float64, unknown uint64) Estimate {
 	if d.count == 0 {
 		nan := math.NaN()
 		return Estimate{nan, nan, nan}
 	}
 	buckets := d.buckets()
 	n := float64(d.count)
+	rank := rankOf(q, n)
+	e := Estimate{Value: interpolate(buckets, math.Max(rank, n*relativeTolerance)), Lower: math.Inf(-1), Upper: math.Inf(1)}
+	kth := kthOf(q, d.count+unknown)
+	if kth > unknown { // even with all unknown ones below
+		e.Lower = kthSmallest(buckets, kth-unknown, func(b bucket) float64 { return b.lo })
+	}
+	if kth <= d.count { // even with all unknown ones above
+		e.Upper = kthSmallest(buckets, kth, func(b bucket) float64 { return b.hi })
+	}
+	return e
+}
+
+// rankOf is q·n, without the rounding of it: 0.95 · 20 is not exactly 19, and rank 20 may lie in a bucket far away.
+func rankOf(q, n float64) float64 {
 	rank := math.Min(math.Max(q*n, 0), n)
 	if whole := math.Round(rank); math.Abs(rank-whole) <= n*relativeTolerance {
-		rank = whole // 0.95 · 20 is not exactly 19, and rank 20 may lie in a bucket far away
+		return whole
 	}
-	kth := max(uint64(math.Ceil(rank)), 1)
-	return Estimate{
-		Value: interpolate(buckets, math.Max(rank, n*relativeTolerance)),
-		Lower: kthSmallest(buckets, kth, func(b bucket) float64 { return b.lo }),
-		Upper: kthSmallest(buckets, kth, func(b bucket) float64 { return b.hi }),
-	}
+	return rank
 }
+
+// kthOf is which of n values the q-quantile is, counted from the smallest.
+func kthOf(q float64, n uint64) uint64 { return max(uint64(math.Ceil(rankOf(q, float64(n)))), 1) }
 
 func (d *Distribution) buckets() []bucket {
 	var all []bucket

@@ -92,12 +92,12 @@ func TestQuantileAlwaysBoundsTheTruth(t *testing.T) {
 		slices.Sort(values)
 		truth := values[max(int(math.Ceil(q*float64(len(values))-1e-6)), 1)-1]
 		for name, d := range map[string]*Distribution{"bucketed": &bucketed, "raw": &raw} {
-			e := d.Quantile(q)
+			e := d.Quantile(q, 0)
 			assert.LessOrEqual(t, e.Lower, truth*(1+1e-9), name)
 			assert.GreaterOrEqual(t, e.Upper, truth*(1-1e-9), name)
 			assert.True(t, e.Lower <= e.Value && e.Value <= e.Upper, "%s: %+v", name, e)
 		}
-		if e := raw.Quantile(q); e.Upper > 0 {
+		if e := raw.Quantile(q, 0); e.Upper > 0 {
 			assert.LessOrEqual(t, (e.Upper-e.Lower)/e.Upper, 0.1, "raw values keep a resolution of 10 % or better")
 		}
 	}
@@ -108,7 +108,7 @@ func TestQuantileInterpolatesAsPrometheusDoes(t *testing.T) {
 	d.AddExplicit([]float64{0.1, 0.2, 0.4}, []uint64{10, 10, 20, 0})
 	f := func(q, value, lower, upper float64) {
 		t.Helper()
-		e := d.Quantile(q)
+		e := d.Quantile(q, 0)
 		assert.InDelta(t, value, e.Value, 1e-9)
 		assert.InDelta(t, lower, e.Lower, 1e-12)
 		assert.InDelta(t, upper, e.Upper, 1e-12)
@@ -122,20 +122,20 @@ func TestQuantileInterpolatesAsPrometheusDoes(t *testing.T) {
 func TestQuantileAtAWholeRankDoesNotJumpOverAGap(t *testing.T) {
 	var d Distribution
 	d.AddExplicit([]float64{0.1, 0.2, 5, 10}, []uint64{0, 19, 0, 1, 0})
-	assert.Equal(t, Estimate{Value: 0.2, Lower: 0.1, Upper: 0.2}, d.Quantile(0.95)) // 0.95 · 20 = 19
+	assert.Equal(t, Estimate{Value: 0.2, Lower: 0.1, Upper: 0.2}, d.Quantile(0.95, 0)) // 0.95 · 20 = 19
 }
 
 func TestQuantileBeyondTheLastBoundarySaysAtLeast(t *testing.T) {
 	var d Distribution
 	d.AddExplicit([]float64{1, 2}, []uint64{1, 1, 98})
-	e := d.Quantile(0.99)
+	e := d.Quantile(0.99, 0)
 	assert.Equal(t, 2.0, e.Value)
 	assert.Equal(t, 2.0, e.Lower)
 	assert.True(t, math.IsInf(e.Upper, 1))
 }
 
 func TestQuantileOfNothingIsNotANumber(t *testing.T) {
-	assert.True(t, math.IsNaN(new(Distribution).Quantile(0.5).Value))
+	assert.True(t, math.IsNaN(new(Distribution).Quantile(0.5, 0).Value))
 }
 
 func TestMergeOfPartsIsTheWhole(t *testing.T) {
@@ -168,7 +168,7 @@ func TestMergeOfPartsIsTheWhole(t *testing.T) {
 			assert.Equal(t, whole.AtMost(x), merged.AtMost(x))
 			q := r.Float64()
 			if whole.Count() > 0 {
-				assert.Equal(t, whole.Quantile(q), merged.Quantile(q))
+				assert.Equal(t, whole.Quantile(q, 0), merged.Quantile(q, 0))
 			}
 		}
 	}
@@ -272,7 +272,7 @@ func TestUnusedLayoutsAreForgotten(t *testing.T) {
 func TestAZeroBucketWithoutNegativeValuesIsNotNegative(t *testing.T) {
 	var d Distribution
 	d.AddExponential(&Exponential{ZeroCount: 10, ZeroThreshold: 0.01})
-	e := d.Quantile(0.5)
+	e := d.Quantile(0.5, 0)
 	assert.True(t, e.Lower == 0 && e.Value >= 0 && e.Upper == 0.01, "%+v", e)
 }
 
@@ -334,6 +334,6 @@ func BenchmarkQuantile(b *testing.B) {
 	d.AddExplicit(vllmTTFT, explicitOf(vllmTTFT, lognormal(rand.New(rand.NewPCG(9, 10)), 1000)))
 	b.ReportAllocs()
 	for b.Loop() {
-		d.Quantile(0.95)
+		d.Quantile(0.95, 0)
 	}
 }

@@ -2,7 +2,10 @@
 
 package window
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Start is the start of the window of the given length that holds the event time t.
 func Start(t int64, length time.Duration) int64 {
@@ -26,11 +29,10 @@ func GCD(lengths ...time.Duration) time.Duration {
 }
 
 // Panes holds the open panes of one series, oldest first. A pane is the shortest span that all windows over the
-// series are made of, so a point is added once, however many windows look at it. A is the accumulator; it is reused
-// after Release, so steady state allocates nothing.
+// series are made of, so a point is added once, however many windows look at it. A is the accumulator; those that are
+// closed go back to a Pool, so steady state allocates nothing.
 type Panes[A any] struct {
 	open []Pane[A]
-	free []*A
 }
 
 // Pane is an accumulator and the start of the span it is for.
@@ -39,8 +41,16 @@ type Pane[A any] struct {
 	Acc   *A
 }
 
-// At returns the accumulator of the pane that begins at start, opening it if there is none.
-func (p *Panes[A]) At(start int64) *A {
+// Pool holds emptied accumulators to be used again, by series that are alike. The zero value is ready.
+type Pool[A any] struct {
+	free []*A
+}
+
+// maxFree bounds the accumulators of a Pool: a replay opens a great many panes at once, live input two a series.
+const maxFree = 100_000
+
+// At returns the accumulator of the pane that begins at start, opening it with one of the pool if there is none.
+func (p *Panes[A]) At(start int64, pool *Pool[A]) *A {
 	i := len(p.open)
 	for i > 0 && p.open[i-1].Start > start {
 		i--
@@ -49,14 +59,12 @@ func (p *Panes[A]) At(start int64) *A {
 		return p.open[i-1].Acc
 	}
 	var acc *A
-	if n := len(p.free); n > 0 {
-		acc, p.free = p.free[n-1], p.free[:n-1]
+	if n := len(pool.free); n > 0 {
+		acc, pool.free[n-1], pool.free = pool.free[n-1], nil, pool.free[:n-1]
 	} else {
 		acc = new(A)
 	}
-	p.open = append(p.open, Pane[A]{})
-	copy(p.open[i+1:], p.open[i:])
-	p.open[i] = Pane[A]{start, acc}
+	p.open = slices.Insert(p.open, i, Pane[A]{start, acc})
 	return acc
 }
 
@@ -67,17 +75,14 @@ func (p *Panes[A]) Take(start int64) *A {
 		return nil
 	}
 	acc := p.open[0].Acc
-	p.open = append(p.open[:0], p.open[1:]...)
+	p.open = slices.Delete(p.open, 0, 1)
 	return acc
 }
 
-// maxFree bounds the accumulators kept for reuse: a replay opens thousands of panes at once, live input a few.
-const maxFree = 4
-
 // Release hands an emptied accumulator back for reuse.
-func (p *Panes[A]) Release(acc *A) {
-	if len(p.free) < maxFree {
-		p.free = append(p.free, acc)
+func (p *Panes[A]) Release(acc *A, pool *Pool[A]) {
+	if len(pool.free) < maxFree {
+		pool.free = append(pool.free, acc)
 	}
 }
 
@@ -97,12 +102,8 @@ func (p *Panes[A]) Youngest() (start int64, ok bool) {
 	return p.open[len(p.open)-1].Start, true
 }
 
-// Each calls f for every open pane's accumulator, oldest first.
-func (p *Panes[A]) Each(f func(*A)) {
-	for i := range p.open {
-		f(p.open[i].Acc)
-	}
-}
+// All are the open panes, oldest first. The result is not to be changed.
+func (p *Panes[A]) All() []Pane[A] { return p.open }
 
 // Len is the number of open panes.
 func (p *Panes[A]) Len() int { return len(p.open) }

@@ -169,9 +169,10 @@ func TestGCD(t *testing.T) {
 
 func TestPanesComeOutOldestFirstWhateverTheOrderIn(t *testing.T) {
 	var p Panes[int]
+	var pool Pool[int]
 	for _, start := range rand.New(rand.NewPCG(3, 4)).Perm(50) {
-		*p.At(int64(start))++
-		*p.At(int64(start))++
+		*p.At(int64(start), &pool)++
+		*p.At(int64(start), &pool)++
 	}
 	youngest, _ := p.Youngest()
 	assert.Equal(t, int64(49), youngest)
@@ -187,12 +188,13 @@ func TestPanesComeOutOldestFirstWhateverTheOrderIn(t *testing.T) {
 
 func TestPanesReuseTheirAccumulators(t *testing.T) {
 	var p Panes[int]
+	var pool Pool[int]
 	start := int64(0)
 	turn := func() {
-		*p.At(start) = 1
+		*p.At(start, &pool) = 1
 		acc := p.Take(start)
 		*acc = 0
-		p.Release(acc)
+		p.Release(acc, &pool)
 		start++
 	}
 	turn()

@@ -6,7 +6,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/budget"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
@@ -61,7 +63,8 @@ func (j *Judge) nextEnd() int64 {
 	return end
 }
 
-// closeAt closes the panes that end at end, then the windows, then asks the policies, then forgets who is silent.
+// closeAt closes the panes that end at end, then the windows, then asks the policies, then balances the books, then forgets
+// who is silent.
 func (j *Judge) closeAt(end int64) {
 	for _, c := range j.classes {
 		if c.next+int64(c.pane) != end {
@@ -69,14 +72,23 @@ func (j *Judge) closeAt(end int64) {
 		}
 		for _, p := range c.promises {
 			for _, s := range p.series {
-				if s.closePane(c.next) {
+				if s.closePane(c.next, end) {
 					s.lastData = end
 					j.lastData = max(j.lastData, end)
 				}
+				s.closeInterval(end)
+				s.closeSlice(end)
 				s.closeWindows(end)
 			}
 		}
 		c.next = end
+	}
+	for _, p := range j.promises {
+		if len(p.parts) > 0 {
+			for _, s := range p.series {
+				s.closeParts(end)
+			}
+		}
 	}
 	j.closed = end
 	for _, pol := range j.policies {
@@ -84,15 +96,58 @@ func (j *Judge) closeAt(end int64) {
 			pol.judge(end, j.ledger)
 		}
 	}
+	if end%int64(Tick) == 0 {
+		j.balance(end)
+	}
 	j.expire(end)
 }
 
-// closePane moves a pane into the open windows and reports whether it held data.
-func (s *Series) closePane(start int64) bool {
+// closePane moves a pane into the books and the open windows, and reports whether it was given input.
+func (s *Series) closePane(start, end int64) bool {
 	a := s.panes.Take(start)
 	if a == nil {
 		return false
 	}
+	s.touch()
+	if s.ledger.distributions != nil {
+		s.tellDistribution(a, start, end)
+	}
+	s.enter(start, budget.Counts{Observed: s.observe(a)})
+	if s.promise.interval > 0 {
+		s.rate.amount += a.amount
+		s.rate.heard = true
+		if s.worse(a.worst, s.rate.worst) {
+			s.rate.worst = a.worst
+		}
+	} else {
+		s.settle(a, start)
+	}
+	a.reset()
+	s.panes.Release(a, &s.promise.free)
+	return true
+}
+
+// closeInterval makes the one event of an interval whose rate is compared with the objective.
+func (s *Series) closeInterval(end int64) {
+	length := s.promise.interval
+	if length == 0 || end%int64(length) != 0 {
+		return
+	}
+	if s.rate.heard {
+		one := &s.ledger.one
+		one.reset()
+		v := s.rate.amount / length.Seconds()
+		one.values.Observe(v, 1)
+		one.worst = s.rate.worst
+		s.tally(one, all(1, s.slo.Objective.Holds(v)), 1)
+		s.settle(one, end-int64(length))
+		s.changed()
+	}
+	s.rate = interval{}
+}
+
+// settle takes what happened from start on into the windows and the books.
+func (s *Series) settle(a *sums, start int64) {
 	for i := range s.windows {
 		s.windows[i].sums.add(a, s)
 	}
@@ -105,15 +160,25 @@ func (s *Series) closePane(start int64) bool {
 	s.closed.total += a.totalSum
 	if a.goodSum < 0 {
 		s.good -= a.goodSum
+		a.goodSum = 0
 	}
-	held := !a.empty()
-	a.reset()
-	s.panes.Release(a)
-	return held
+	c := budget.Counts{Good: float64(a.good.Rounded) + a.goodSum, Total: float64(a.n) + max(a.totalSum, 0)}
+	if a.worst.known() && c.Good < c.Total {
+		s.witness = a.worst
+	}
+	if s.promise.slice > 0 {
+		s.account.slice.good += c.Good
+		s.account.slice.total += c.Total
+		return
+	}
+	s.enter(start, c)
 }
 
 // closeWindows judges the windows that end at end. The first is the evaluation window, whose result is told.
 func (s *Series) closeWindows(end int64) {
+	if len(s.promise.parts) > 0 {
+		return // its parts come first
+	}
 	for i := range s.windows {
 		w := &s.windows[i]
 		if end%int64(w.length) != 0 {
@@ -127,61 +192,90 @@ func (s *Series) closeWindows(end int64) {
 	}
 }
 
-// expire forgets the groups of which nothing was heard for so long that nobody waits for them any more. Only what is
-// closed counts: how much of the future is known already depends on how the input is cut into batches.
+// closeParts is closeWindows for a composite.
+func (s *Series) closeParts(end int64) {
+	for i := range s.windows {
+		w := &s.windows[i]
+		if end%int64(w.length) != 0 {
+			continue
+		}
+		w.last = s.judgeParts(w.length, end-int64(w.length), end)
+		if i == 0 {
+			s.changed()
+		}
+	}
+}
+
+// expire stops waiting for the groups of which nothing was heard for their TTL: their violations close. When their books
+// hold nothing of them any more, they are forgotten. Only what is closed counts: how much of the future is known already
+// depends on how the input is cut into batches.
 func (j *Judge) expire(end int64) {
-	var silent []*Series
+	j.drop(j.silentFor(end, func(p *promise) time.Duration { return p.ttl }), end, func(s *Series) bool {
+		return j.silent(s, end, func(p *promise) time.Duration { return p.keep })
+	})
+}
+
+// silentFor are the series that were without input for as long as their promise says, in an order that a replay repeats.
+func (j *Judge) silentFor(end int64, limit func(*promise) time.Duration) (silent []*Series) {
 	j.Each(func(s *Series) {
-		if j.silent(s, end) {
+		if j.silent(s, end, limit) {
 			silent = append(silent, s)
 		}
 	})
-	if len(silent) == 0 {
-		return
-	}
-	slices.SortFunc(silent, func(a, b *Series) int { // a replay tells the same story
+	slices.SortFunc(silent, func(a, b *Series) int {
 		if c := strings.Compare(a.slo.ID, b.slo.ID); c != 0 {
 			return c
 		}
 		return strings.Compare(a.key, b.key)
 	})
+	return silent
+}
+
+// drop stops waiting for silent series, and forgets those that may go.
+func (j *Judge) drop(silent []*Series, end int64, may func(*Series) bool) {
 	for _, s := range silent {
 		for _, pol := range s.promise.watched {
 			pol.tallies[s.key].forget(end, j.ledger)
 		}
 	}
-	silent = slices.DeleteFunc(silent, j.awaited)
-	for _, s := range silent {
+	gone := slices.DeleteFunc(silent, func(s *Series) bool { return j.awaited(s) || !may(s) })
+	for _, s := range gone {
+		s.calmAll(end, reasonForgotten)
 		j.ledger.retire(s)
 	}
-	for _, s := range silent {
-		j.drop(s)
+	for _, s := range gone {
+		s.gone = true
+		delete(s.promise.series, s.key)
+		j.series--
+		j.evicted++
+		s.touch()
+		for _, pol := range s.promise.watched {
+			delete(pol.tallies, s.key)
+		}
 	}
 }
 
-// silent reports whether a series and its kin have been without data for their TTL.
-func (j *Judge) silent(s *Series, end int64) bool {
-	return len(s.promise.groupBy) > 0 &&
-		!slices.ContainsFunc(s.promise.kin, func(p *promise) bool { return !p.series[s.key].silent(end) })
+// makeRoom forgets the series that nobody waits for any more, although their books still hold something: who is there now
+// comes first. It looks once for each closed pane.
+func (j *Judge) makeRoom() {
+	if j.closed == window.Unset || j.closed == j.roomMade {
+		return
+	}
+	j.roomMade = j.closed
+	j.drop(j.silentFor(j.closed, func(p *promise) time.Duration { return p.ttl }), j.closed, func(*Series) bool { return true })
 }
 
-func (s *Series) silent(end int64) bool {
-	return s.lastData == window.Unset || end-s.lastData > int64(s.promise.ttl)
+// silent reports whether a series and its kin have been without input for as long as limit says.
+func (j *Judge) silent(s *Series, end int64, limit func(*promise) time.Duration) bool {
+	return len(s.promise.groupBy) > 0 && !slices.ContainsFunc(s.promise.kin, func(p *promise) bool {
+		other := p.series[s.key]
+		return len(p.parts) == 0 && other.lastData != window.Unset && end-other.lastData <= int64(limit(p))
+	})
 }
 
 // awaited reports whether a group has data in an open pane.
 func (j *Judge) awaited(s *Series) bool {
 	return slices.ContainsFunc(s.promise.kin, func(p *promise) bool { return p.series[s.key].panes.Len() > 0 })
-}
-
-func (j *Judge) drop(s *Series) {
-	s.gone = true
-	delete(s.promise.series, s.key)
-	j.series--
-	j.evicted++
-	for _, pol := range s.promise.watched {
-		delete(pol.tallies, s.key)
-	}
 }
 
 // skip jumps over emptiness that can change no verdict any more: after a gap of years there is no need to judge
@@ -196,11 +290,19 @@ func (j *Judge) skip(watermark int64) {
 		to = min(to, oldest)
 	}
 	j.Each(func(s *Series) { // who becomes silent in between is forgotten when it does
-		if len(s.promise.groupBy) > 0 && s.lastData != window.Unset && !s.silent(at) {
-			to = min(to, s.lastData+int64(s.promise.ttl))
+		if len(s.promise.groupBy) == 0 || s.lastData == window.Unset {
+			return
+		}
+		for _, limit := range []time.Duration{s.promise.ttl, s.promise.keep} {
+			if until := s.lastData + int64(limit); until >= at {
+				to = min(to, until)
+			}
 		}
 	})
 	for _, c := range j.classes {
 		c.next = max(c.next, window.Start(to, c.pane))
+	}
+	if j.ledger.balanced != window.Unset {
+		j.balance(max(j.ledger.balanced, window.Start(to, Tick)))
 	}
 }

@@ -3,25 +3,46 @@
 package judge
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
 
-// Event is a violation that opened or closed. It does not change any more, and may be read while the judge goes on.
+// EventKind is what an Event is of.
+type EventKind int
+
+const (
+	// Violation is of a ViolationPolicy.
+	Violation EventKind = iota
+	// BurnAlert is of a burn rate.
+	BurnAlert
+)
+
+// Event is a violation or a burn-rate alert that opened or closed. It does not change any more, and may be read while the
+// judge goes on.
 type Event struct {
-	Opened   bool
-	ID       string // deterministic: policy, group, first window
-	Policy   string
-	Of       *Identity // that of the first SLO in `when`: its labels are the violation's
-	SLOs     []string  // all slo_ids
-	Time     int64     // end of the window that decided
-	Windows  int       // in which `when` held in a row when it opened
-	Observed float64   // the SLI of Of in the window that decided; NaN without data
-	Reason   string
-	Exemplar Exemplar
+	Kind      EventKind
+	Opened    bool
+	ID        string // deterministic: policy or condition, group, first window
+	Policy    string // ViolationPolicy or AlertPolicy; empty for a general burn rate
+	Condition string // of a BurnAlert
+	Severity  string
+	Targets   []openslo.AlertNotificationTarget
+	Of        *Identity // of a Violation that of the first SLO in `when`: its labels are the violation's
+	SLOs      []string  // all slo_ids
+	Time      int64     // end of the window that decided
+	Windows   int       // in which `when` held in a row when it opened
+	Observed  float64   // the SLI of Of in the window that decided, or the burn rate; NaN without data
+	Threshold float64   // of a BurnAlert
+	Window    time.Duration
+	Reason    string
+	Exemplar  Exemplar
 }
 
 // The reasons for which a violation closes although nothing was measured to be kept again.
@@ -35,7 +56,9 @@ const (
 const keptAgain = "kept again: "
 
 // Kept reports whether a violation closed because its promises are kept again, and not for want of data or of a promise.
-func (e *Event) Kept() bool { return !e.Opened && strings.HasPrefix(e.Reason, keptAgain) }
+func (e *Event) Kept() bool {
+	return !e.Opened && e.Kind == Violation && strings.HasPrefix(e.Reason, keptAgain)
+}
 
 func (t *Tally) whyOpened(empty bool) string {
 	windows := fmt.Sprintf("%d windows of %s in a row", t.streak, openslo.GoDuration(t.policy.spec.Window))
@@ -82,16 +105,31 @@ func (p *promise) describe(r *Result) string {
 	if r.State == NoData {
 		return slo.ID + " had no data"
 	}
-	if slo.Indicator.Ratio != nil {
+	if slo.Indicator.Threshold == nil {
 		return fmt.Sprintf("%s was %s, promised at least %s", slo.ID, number(r.Value), number(p.target()))
+	}
+	value := number(r.Value)
+	switch {
+	case math.IsInf(r.Upper, 1): // the source's last boundary is the most that can be said
+		value = "at least " + number(max(r.Value, r.Lower))
+	case math.IsInf(r.Lower, -1):
+		value = "at most " + number(min(r.Value, r.Upper))
 	}
 	bound := "at most"
 	if !slo.Objective.Op.AtMost() {
 		bound = "at least"
 	}
 	return fmt.Sprintf("%s was %s %s, promised %s %s for %s %% of events",
-		slo.ID, number(r.Value), slo.Unit, bound, number(slo.Objective.Value), number(100*p.target()))
+		slo.ID, value, slo.Unit, bound, number(slo.Objective.Value), number(100*p.target()))
 }
 
 // number is short for people: four significant digits.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+// eventID is the same for every replica that sees the same input: what it is of, the group, and when it began.
+func eventID(what string, of *Identity, first int64) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%d\x00%t\x00", what, first, of.Overflow())
+	of.Group(func(key, value string) { fmt.Fprintf(h, "%d:%s=%d:%s", len(key), key, len(value), value) })
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

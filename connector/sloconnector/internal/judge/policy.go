@@ -3,9 +3,6 @@
 package judge
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -45,9 +42,10 @@ func newPolicy(spec *openslo.ViolationPolicy, byID map[string]*promise) *policy 
 	return pol
 }
 
-// patience is how long emptiness can still change a verdict of the policy.
+// patience is how long emptiness can still change a verdict of the policy. The last input may lie at the beginning of a
+// window.
 func (pol *policy) patience() time.Duration {
-	if turns := time.Duration(pol.spec.ConsecutiveWindows) + 1; pol.spec.Window <= math.MaxInt64/turns {
+	if turns := time.Duration(pol.spec.ConsecutiveWindows) + 2; pol.spec.Window <= math.MaxInt64/turns {
 		return pol.spec.Window * turns
 	}
 	return math.MaxInt64
@@ -174,7 +172,8 @@ func (t *Tally) judge(end int64, l *ledger) {
 	lead := t.lead()
 	r := t.result(lead)
 	t.open = &Event{
-		Opened: true, ID: t.id(), Policy: t.policy.spec.Name, Of: lead.Identity, SLOs: t.ids(), Time: end,
+		Opened: true, ID: eventID(t.policy.spec.Name, t.lead().Identity, t.first), Policy: t.policy.spec.Name,
+		Severity: t.policy.spec.Severity, Targets: t.policy.spec.Targets, Window: t.policy.spec.Window, Of: lead.Identity, SLOs: t.ids(), Time: end,
 		Windows: t.streak, Observed: r.Value, Exemplar: t.witness(), Reason: t.whyOpened(empty),
 	}
 	l.event(*t.open)
@@ -224,14 +223,6 @@ func (t *Tally) ids() []string {
 		ids[i] = p.slo.ID
 	}
 	return ids
-}
-
-// id is the same for every replica that sees the same input: policy, group, first window.
-func (t *Tally) id() string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00%d\x00%t\x00", t.policy.spec.Name, t.first, t.lead().Overflow())
-	t.lead().Group(func(key, value string) { fmt.Fprintf(h, "%d:%s=%d:%s", len(key), key, len(value), value) })
-	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // Policy is the policy's name.

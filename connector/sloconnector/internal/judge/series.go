@@ -19,6 +19,10 @@ type Series struct {
 
 	panes    window.Panes[sums]
 	windows  []openWindow
+	rate     interval
+	account  account
+	alerts   []alert // by books.conditions; nil while none has ever held
+	witness  Exemplar
 	good     float64 // events since the series began
 	total    float64
 	closed   struct{ good, total float64 } // those in closed panes; ratio indicators
@@ -27,10 +31,11 @@ type Series struct {
 	told     told
 	first    int64  // start of the pane of the first input
 	newest   int64  // event time
-	lastData int64  // end of the youngest closed pane that held data
+	lastData int64  // end of the youngest closed pane that was given input
 	phase    uint64 // when it is told in turns
 	gone     bool
 	dirty    bool
+	shard    uint8 // of the checkpoint
 }
 
 // told is what was last said of a series' events.
@@ -48,14 +53,26 @@ type openWindow struct {
 
 // sums is what a pane or window holds.
 type sums struct {
-	n       uint64       // events, for a threshold indicator
-	good    sketch.Split // of them
-	values  sketch.Distribution
-	partial bool // values lacks some of the n events: they had too many different layouts
+	n        uint64       // events that were measured, for a threshold indicator
+	good     sketch.Split // of them
+	values   sketch.Distribution
+	partial  bool    // values lacks some of the n events: they had too many different layouts
+	unknown  uint64  // events whose value is not known
+	expected float64 // requests of which each should have been measured
+	amount   float64 // of what an objective on a rate sums up
 
 	goodSum  float64 // for a ratio indicator
 	totalSum float64
 	worst    Exemplar
+
+	first, last int64 // event time from which on, and up to which, input speaks; 0 without input
+}
+
+// interval is the open interval of an objective on a rate.
+type interval struct {
+	amount float64
+	heard  bool
+	worst  Exemplar
 }
 
 // Exemplar is a trace that stands for a value.
@@ -63,6 +80,7 @@ type Exemplar struct {
 	TraceID [16]byte
 	SpanID  [8]byte
 	Value   float64
+	Time    int64 // event time
 }
 
 func (e *Exemplar) known() bool { return e.TraceID != [16]byte{} }
@@ -72,23 +90,37 @@ func newSeries(p *promise, l *ledger, key string, values []string, overflow bool
 		Identity: &Identity{slo: &p.slo, keys: p.groupBy, values: values, overflow: overflow},
 		promise:  p, ledger: l, key: key,
 		partAt: window.Unset, totalAt: window.Unset, first: window.Unset, newest: window.Unset, lastData: window.Unset,
-		told: told{at: window.Unset},
+		told: told{at: window.Unset}, account: account{heard: window.Unset},
 	}
 	for _, length := range p.windows {
 		s.windows = append(s.windows, openWindow{length: length, last: noResult})
 	}
+	s.shard = shardOf(p.slo.ID, key)
 	l.phases++
 	s.phase = l.phases
 	s.changed()
 	return s
 }
 
+// touch notes that the series is not what the last checkpoint says any more.
+func (s *Series) touch() { s.ledger.touched[s.shard] = true }
+
 // changed notes that there is something to tell.
 func (s *Series) changed() {
+	s.touch()
 	if !s.dirty {
 		s.dirty = true
 		s.ledger.series = append(s.ledger.series, s)
 	}
+}
+
+// State is what is told of the series: the verdict of the evaluation window that closed last, and at risk although that was
+// kept while its error budget is spent too fast.
+func (s *Series) State() State {
+	if state := s.windows[0].last.State; state != OK || !s.burning() {
+		return state
+	}
+	return AtRisk
 }
 
 // Result is the verdict of the evaluation window that closed last. Before the first has closed its End is the start of
@@ -141,138 +173,4 @@ func (s *Series) Events() (good, bad uint64, at int64) {
 // counted, never merged.
 func (j *Judge) Late(s *Series, t int64) bool {
 	return j.begun && window.Start(t, s.promise.class.pane) < s.promise.class.next
-}
-
-func (s *Series) pane(t int64) *sums {
-	start := window.Start(t, s.promise.class.pane)
-	if s.first == window.Unset || start < s.first {
-		s.first = start
-		s.promise.seen = true
-	}
-	s.newest = max(s.newest, t)
-	longest := s.promise.longest()
-	s.ledger.lastEnd = max(s.ledger.lastEnd, window.Start(start, longest)+int64(longest))
-	s.changed()
-	return s.panes.At(start)
-}
-
-// AddExplicit adds the explicit buckets of a threshold indicator, in base units; n is their sum. It reports false, adding
-// nothing, when the pane holds too many different layouts. bounds is kept, counts is not.
-func (s *Series) AddExplicit(t int64, bounds []float64, counts []uint64, n uint64) bool {
-	p := s.pane(t)
-	if !p.values.AddExplicit(bounds, counts) {
-		return false
-	}
-	s.tally(p, s.asGood(sketch.ExplicitAtMost(bounds, counts, s.slo.Objective.Value), n), n)
-	return true
-}
-
-// AddExponential is AddExplicit for an exponential histogram.
-func (s *Series) AddExponential(t int64, e *sketch.Exponential, n uint64) bool {
-	p := s.pane(t)
-	if !p.values.AddExponential(e) {
-		return false
-	}
-	s.tally(p, s.asGood(e.AtMost(s.slo.Objective.Value), n), n)
-	return true
-}
-
-// AddValue adds one event of a threshold indicator whose value is known exactly.
-func (s *Series) AddValue(t int64, v float64) bool {
-	p := s.pane(t)
-	if !p.values.Observe(v, 1) {
-		return false
-	}
-	var good uint64
-	if s.slo.Objective.Holds(v) {
-		good = 1
-	}
-	s.tally(p, sketch.Split{Certain: good, Rounded: good, Possible: good}, 1)
-	return true
-}
-
-// AddGood adds good events of a ratio, AddBad bad ones, AddTotal events. Good and total, or bad and total, come in
-// points of their own.
-func (s *Series) AddGood(t int64, n float64) {
-	s.partAt = max(s.partAt, t)
-	s.addRatio(t, n, 0)
-}
-
-// AddBad adds bad events of a ratio.
-func (s *Series) AddBad(t int64, n float64) {
-	s.partAt = max(s.partAt, t)
-	s.addRatio(t, -n, 0) // good = total − bad
-}
-
-// AddTotal adds events of a ratio.
-func (s *Series) AddTotal(t int64, n float64) {
-	s.totalAt = max(s.totalAt, t)
-	if s.slo.Indicator.Ratio.Bad != nil {
-		s.addRatio(t, n, n)
-		return
-	}
-	s.addRatio(t, 0, n)
-}
-
-// AddRaw adds one event that is a ratio of good already, in [0, 1].
-func (s *Series) AddRaw(t int64, good float64) { s.addRatio(t, good, 1) }
-
-func (s *Series) addRatio(t int64, good, total float64) {
-	p := s.pane(t)
-	p.goodSum += good
-	p.totalSum += total
-	s.good += good
-	s.total += total
-}
-
-// AddExemplar offers a trace that stands for a value; the worst of a window is kept.
-func (s *Series) AddExemplar(t int64, e Exemplar) {
-	if p := s.pane(t); s.worse(e, p.worst) {
-		p.worst = e
-	}
-}
-
-// worse reports whether a is a better witness of a broken promise than b.
-func (s *Series) worse(a, b Exemplar) bool {
-	if !a.known() || !b.known() {
-		return a.known()
-	}
-	if s.slo.Objective.Op.AtMost() {
-		return a.Value > b.Value
-	}
-	return a.Value < b.Value
-}
-
-// asGood turns "at or below the objective's value" into "good".
-func (s *Series) asGood(atMost sketch.Split, n uint64) sketch.Split {
-	if s.slo.Objective.Op.AtMost() {
-		return atMost
-	}
-	return sketch.Split{Certain: n - atMost.Possible, Rounded: n - atMost.Rounded, Possible: n - atMost.Certain}
-}
-
-func (s *Series) tally(p *sums, good sketch.Split, n uint64) {
-	p.n += n
-	p.good = p.good.Add(good)
-	s.good += float64(good.Rounded)
-	s.total += float64(n)
-}
-
-func (a *sums) empty() bool { return a.n == 0 && a.totalSum == 0 && a.goodSum == 0 }
-
-func (a *sums) reset() {
-	a.values.Reset()
-	*a = sums{values: a.values}
-}
-
-// add takes a pane into a window.
-func (a *sums) add(p *sums, s *Series) {
-	a.n += p.n
-	a.good = a.good.Add(p.good)
-	a.partial = !a.values.Merge(&p.values) || a.partial || p.partial
-	a.goodSum += p.goodSum
-	a.totalSum += p.totalSum
-	if s.worse(p.worst, a.worst) {
-		a.worst = p.worst
-	}
 }

@@ -25,6 +25,8 @@ func (j *Judge) Update(catalog *openslo.Catalog) {
 	next := New(catalog, j.opts)
 	next.begun, next.lastData, next.closed, next.evicted, next.ledger = j.begun, j.lastData, j.closed, j.evicted, j.ledger
 	next.ledger.tallies = nil // those of before; the new ones tell the same and more
+	next.roomMade = j.roomMade
+	next.ledger.touchAll()
 	next.align(j)
 
 	kept := map[*promise]bool{}
@@ -43,6 +45,7 @@ func (j *Judge) Update(catalog *openslo.Catalog) {
 			continue
 		}
 		for _, s := range p.series {
+			s.calmAll(j.closed, reasonDeleted)
 			j.ledger.retire(s)
 			s.gone = true
 		}
@@ -103,6 +106,7 @@ func (p *promise) labelledUnlike(o *promise) bool {
 func (p *promise) adopt(old *promise) {
 	p.series, p.seen = old.series, old.seen
 	samePanes := p.class.pane == old.class.pane
+	sameBooks := p.slo.Budgeting == old.slo.Budgeting && p.slice == old.slice && reflect.DeepEqual(p.slo.TimeWindow, old.slo.TimeWindow)
 	moved := p.slo.Objective.Value != old.slo.Objective.Value || p.slo.Objective.Op != old.slo.Objective.Op
 	for _, s := range p.series {
 		if p.labelledUnlike(old) {
@@ -122,6 +126,10 @@ func (p *promise) adopt(old *promise) {
 			}
 		}
 		s.windows = windows
+		s.adoptAlerts(old)
+		if !sameBooks {
+			s.account = account{heard: s.account.heard, filled: s.account.filled}
+		}
 		if moved {
 			s.rejudge()
 		}
@@ -135,9 +143,27 @@ func (s *Series) rejudge() {
 			a.good = s.asGood(a.values.AtMost(s.promise.slo.Objective.Value), a.values.Count())
 		}
 	}
-	s.panes.Each(again)
+	for _, pane := range s.panes.All() {
+		again(pane.Acc)
+	}
 	for i := range s.windows {
 		again(&s.windows[i].sums)
+	}
+}
+
+// adoptAlerts lets the alerts of conditions that are still there go on, and closes the others.
+func (s *Series) adoptAlerts(old *promise) {
+	before := s.alerts
+	s.alerts = nil
+	for i := range before {
+		now := slices.IndexFunc(s.promise.books.conditions, func(c condition) bool { return c.name == old.books.conditions[i].name })
+		if now < 0 {
+			if e := before[i].open; e != nil {
+				s.close(e, s.ledger.balanced, 0, reasonDeleted)
+			}
+			continue
+		}
+		s.alert(now).since, s.alert(now).open = before[i].since, before[i].open
 	}
 }
 

@@ -31,8 +31,11 @@ type Result struct {
 	// Value is the SLI: the quantile at the target of a threshold indicator, the ratio of a ratio indicator.
 	// It lies in [Lower, Upper], which differ where the source's resolution leaves it open. NaN without data.
 	Value, Lower, Upper float64
-	Total               float64 // events
-	Exemplar            Exemplar
+	// Good is the share of good events, which lies in [GoodLower, GoodUpper].
+	Good, GoodLower, GoodUpper float64
+	Total                      float64 // events
+	Unmeasured                 uint64  // of them: their values are not known
+	Exemplar                   Exemplar
 }
 
 // noResult is the verdict without data.
@@ -64,11 +67,12 @@ func (p *promise) target() float64 {
 }
 
 func (p *promise) judgeRatio(a *sums, r *Result) {
-	if a.totalSum <= 0 {
+	if a.totalSum <= 0 || a.totalSum < float64(p.minEvents()) {
 		return
 	}
 	ratio := min(max(a.goodSum/a.totalSum, 0), 1)
 	r.Value, r.Lower, r.Upper, r.Total = ratio, ratio, ratio, a.totalSum
+	r.Good, r.GoodLower, r.GoodUpper = ratio, ratio, ratio
 	r.State = OK
 	if ratio < p.target()*(1-slack) {
 		r.State = Violated
@@ -76,7 +80,9 @@ func (p *promise) judgeRatio(a *sums, r *Result) {
 }
 
 func (p *promise) judgeThreshold(a *sums, r *Result) {
-	if a.n == 0 {
+	unmeasured := a.unmeasured()
+	total := a.n + unmeasured
+	if a.n == 0 || total < uint64(p.minEvents()) {
 		return
 	}
 	target := p.target()
@@ -84,18 +90,33 @@ func (p *promise) judgeThreshold(a *sums, r *Result) {
 	if !p.slo.Objective.Op.AtMost() {
 		q = 1 - target // 95 % at or above 80 tokens/s means that the 5th percentile is
 	}
-	e := a.values.Quantile(q)
+	e := a.values.Quantile(q, unmeasured)
 	if a.partial {
 		e.Lower, e.Upper = math.Inf(-1), math.Inf(1) // what is missing from the values may lie anywhere
 	}
-	r.Value, r.Lower, r.Upper, r.Total = e.Value, e.Lower, e.Upper, float64(a.n)
-	need := target * float64(a.n) * (1 - slack)
+	n := float64(total)
+	certain, possible := float64(a.good.Certain), float64(a.good.Possible+unmeasured)
+	r.Value, r.Lower, r.Upper, r.Total, r.Unmeasured = e.Value, e.Lower, e.Upper, n, unmeasured
+	r.Good, r.GoodLower, r.GoodUpper = float64(a.good.Rounded)/float64(a.n), certain/n, possible/n
+	need := target * n * (1 - slack)
 	switch {
-	case float64(a.good.Possible) < need:
+	case possible < need:
 		r.State = Violated
-	case float64(a.good.Certain) < need:
+	case certain < need:
 		r.State = AtRisk
 	default:
 		r.State = OK
 	}
 }
+
+// unmeasured is how many events have no known value: those that came without, and those that should have come and did not.
+// Engines leave aborted requests out of their histograms (https://github.com/vllm-project/vllm/issues/31503).
+func (a *sums) unmeasured() uint64 {
+	if missing := math.Round(a.expected) - float64(a.n); missing > float64(a.unknown) {
+		return uint64(missing)
+	}
+	return a.unknown
+}
+
+// minEvents is how many events a window needs before it is judged.
+func (p *promise) minEvents() int { return max(p.slo.MinEvents, 1) }

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
+	"github.com/otelcol-llm/otelcol-llm/internal/window"
+)
+
+// pane is the open pane that holds an event time.
+func (s *Series) pane(t int64) *sums {
+	p := s.promise
+	start := window.Start(t, p.class.pane)
+	if s.first == window.Unset || start < s.first {
+		s.first = start
+		p.seen = true
+	}
+	s.newest = max(s.newest, t)
+	s.ledger.lastEnd = max(s.ledger.lastEnd, window.Start(start, p.longest)+int64(p.longest))
+	s.changed()
+	a := s.panes.At(start, &p.free)
+	if a.first == 0 || t < a.first {
+		a.first = t
+	}
+	a.last = max(a.last, t)
+	return a
+}
+
+// Cover notes that a point at t, which is added besides, tells of all that happened since an event time.
+func (s *Series) Cover(since, t int64) {
+	if a := s.pane(t); since < a.first {
+		a.first = since
+	}
+}
+
+// AddExplicit adds the explicit buckets of a threshold indicator, in base units; n is their sum. It reports false, adding
+// nothing, when the pane holds too many different layouts. bounds is kept, counts is not.
+func (s *Series) AddExplicit(t int64, bounds []float64, counts []uint64, n uint64) bool {
+	p := s.pane(t)
+	if !p.values.AddExplicit(bounds, counts) {
+		return false
+	}
+	s.tally(p, s.asGood(sketch.ExplicitAtMost(bounds, counts, s.slo.Objective.Value), n), n)
+	return true
+}
+
+// AddExponential is AddExplicit for an exponential histogram.
+func (s *Series) AddExponential(t int64, e *sketch.Exponential, n uint64) bool {
+	p := s.pane(t)
+	if !p.values.AddExponential(e) {
+		return false
+	}
+	s.tally(p, s.asGood(e.AtMost(s.slo.Objective.Value), n), n)
+	return true
+}
+
+// AddJudged is AddExponential for events of which it is known already whether they are good: all of them, or none.
+func (s *Series) AddJudged(t int64, e *sketch.Exponential, n uint64, good bool) bool {
+	p := s.pane(t)
+	if !p.values.AddExponential(e) {
+		return false
+	}
+	s.tally(p, all(n, good), n)
+	return true
+}
+
+// AddValue adds one event of a threshold indicator whose value is known exactly.
+func (s *Series) AddValue(t int64, v float64) bool {
+	p := s.pane(t)
+	if !p.values.Observe(v, 1) {
+		return false
+	}
+	s.tally(p, all(1, s.slo.Objective.Holds(v)), 1)
+	return true
+}
+
+// all is the split of n events that are good as a whole or not.
+func all(n uint64, good bool) sketch.Split {
+	if !good {
+		return sketch.Split{}
+	}
+	return sketch.Split{Certain: n, Rounded: n, Possible: n}
+}
+
+// AddUnknown adds events of a threshold indicator whose value was not measured: they could have been good or bad.
+func (s *Series) AddUnknown(t int64, n uint64) { s.pane(t).unknown += n }
+
+// AddExpected adds requests of which each should have been measured.
+func (s *Series) AddExpected(t int64, n float64) { s.pane(t).expected += n }
+
+// AddAmount adds to what an objective on a rate sums up.
+func (s *Series) AddAmount(t int64, v float64) { s.pane(t).amount += v }
+
+// AddGood adds good events of a ratio, AddBad bad ones, AddTotal events. Good and total, or bad and total, come in
+// points of their own.
+func (s *Series) AddGood(t int64, n float64) {
+	s.partAt = max(s.partAt, t)
+	s.addRatio(t, n, 0)
+}
+
+// AddBad adds bad events of a ratio.
+func (s *Series) AddBad(t int64, n float64) {
+	s.partAt = max(s.partAt, t)
+	s.addRatio(t, -n, 0) // good = total − bad
+}
+
+// AddTotal adds events of a ratio.
+func (s *Series) AddTotal(t int64, n float64) {
+	s.totalAt = max(s.totalAt, t)
+	if s.slo.Indicator.Ratio.Bad != nil {
+		s.addRatio(t, n, n)
+		return
+	}
+	s.addRatio(t, 0, n)
+}
+
+// AddRaw adds one event that is a ratio of good already, in [0, 1].
+func (s *Series) AddRaw(t int64, good float64) { s.addRatio(t, good, 1) }
+
+// AddParts adds what another judge of the same ratio has counted, both parts at once.
+func (s *Series) AddParts(t int64, good, total float64) {
+	s.partAt, s.totalAt = max(s.partAt, t), max(s.totalAt, t)
+	s.addRatio(t, good, total)
+}
+
+func (s *Series) addRatio(t int64, good, total float64) {
+	p := s.pane(t)
+	p.goodSum += good
+	p.totalSum += total
+	s.good += good
+	s.total += total
+}
+
+// AddExemplar offers a trace that stands for a value; the worst of a window is kept.
+func (s *Series) AddExemplar(t int64, e Exemplar) {
+	e.Time = t
+	if p := s.pane(t); s.worse(e, p.worst) {
+		p.worst = e
+	}
+}
+
+// worse reports whether a is a better witness of a broken promise than b. The first of equals stays, whatever the order.
+func (s *Series) worse(a, b Exemplar) bool {
+	switch {
+	case !a.known() || !b.known():
+		return a.known()
+	case a.Value == b.Value:
+		return a.Time < b.Time
+	case s.slo.Indicator.Threshold == nil || s.slo.Objective.Op.AtMost():
+		return a.Value > b.Value
+	default:
+		return a.Value < b.Value
+	}
+}
+
+// asGood turns "at or below the objective's value" into "good".
+func (s *Series) asGood(atMost sketch.Split, n uint64) sketch.Split {
+	if s.slo.Objective.Op.AtMost() {
+		return atMost
+	}
+	return sketch.Split{Certain: n - atMost.Possible, Rounded: n - atMost.Rounded, Possible: n - atMost.Certain}
+}
+
+func (s *Series) tally(p *sums, good sketch.Split, n uint64) {
+	p.n += n
+	p.good = p.good.Add(good)
+	s.good += float64(good.Rounded)
+	s.total += float64(n)
+}
+
+func (a *sums) reset() {
+	a.values.Reset()
+	*a = sums{values: a.values}
+}
+
+// add takes a pane into a window.
+func (a *sums) add(p *sums, s *Series) {
+	a.n += p.n
+	a.good = a.good.Add(p.good)
+	a.partial = !a.values.Merge(&p.values) || a.partial || p.partial
+	a.unknown += p.unknown
+	a.expected += p.expected
+	a.goodSum += p.goodSum
+	a.totalSum += p.totalSum
+	if s.worse(p.worst, a.worst) {
+		a.worst = p.worst
+	}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"slices"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/budget"
+	"github.com/otelcol-llm/otelcol-llm/internal/window"
+)
+
+// ledger is what there is to tell. The series and policies write into it.
+type ledger struct {
+	series  []*Series // changed since they were last told
+	retired []Retired // series of which nothing more will be told
+	tallies []*Tally
+	events  []Event
+	dropped uint64
+	open    map[string]*Event // violations and burn-rate alerts that are open, by id
+	phases  uint64            // handed out
+	lastEnd int64             // end of the youngest window that was given data
+
+	touched [Shards]bool // since the last checkpoint
+
+	distributions func(*Distribution)
+	balanced      int64           // event time as of which the books were balanced last
+	sums          []budget.Counts // scratch
+	one           sums            // scratch: a pane that holds one event
+}
+
+func newLedger(opts Options) *ledger {
+	return &ledger{open: map[string]*Event{}, lastEnd: window.Unset, balanced: window.Unset, distributions: opts.Distributions}
+}
+
+// maxEvents bounds the events that wait to be taken.
+const maxEvents = 10_000
+
+func (l *ledger) event(e Event) {
+	if len(l.events) >= maxEvents {
+		l.events = slices.Delete(l.events, 0, 1)
+		l.dropped++
+	}
+	l.events = append(l.events, e)
+	if e.Opened {
+		l.open[e.ID] = &e
+	} else {
+		delete(l.open, e.ID)
+	}
+}
+
+// Open calls f for every violation and burn-rate alert that is open, in no order.
+func (j *Judge) Open(f func(*Event)) {
+	for _, e := range j.ledger.open {
+		f(e)
+	}
+}
+
+// TakeEvents returns what has opened and closed since the last call, in the order in which it did, and how many events
+// were dropped because nobody took them.
+func (j *Judge) TakeEvents() (events []Event, dropped uint64) {
+	events, dropped = j.ledger.events, j.ledger.dropped
+	j.ledger.events, j.ledger.dropped = nil, 0
+	return events, dropped
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+// Turn says which results are told although they have not changed: those whose turn it is, when all are told in Of turns.
+type Turn struct {
+	Of, Number uint64
+}
+
+// Changed tells no unchanged result, All tells every one.
+var (
+	Changed = Turn{}
+	All     = Turn{Of: 1}
+)
+
+func (t Turn) has(phase uint64) bool { return t.Of > 0 && phase%t.Of == t.Number%t.Of }
+
+// Changes calls series and tally for what has changed since the last call, and for what has its turn.
+func (j *Judge) Changes(turn Turn, series func(*Series), tally func(*Tally)) {
+	if turn.Of > 0 {
+		j.Each(func(s *Series) {
+			if turn.has(s.phase) {
+				s.changed()
+			}
+		})
+		for _, pol := range j.policies {
+			for _, t := range pol.tallies {
+				if turn.has(t.lead().phase) {
+					t.changed(j.ledger)
+				}
+			}
+		}
+	}
+	for _, s := range j.ledger.series {
+		if s.dirty = false; !s.gone {
+			series(s)
+		}
+	}
+	for _, t := range j.ledger.tallies {
+		if t.dirty = false; !t.lead().gone {
+			tally(t)
+		}
+	}
+	clear(j.ledger.series) // what is gone must not be held here
+	clear(j.ledger.tallies)
+	j.ledger.series, j.ledger.tallies = j.ledger.series[:0], j.ledger.tallies[:0]
+}
+
+// Retired is a series of which nothing more will be told, because its SLO or its group is gone or has other labels now.
+type Retired struct {
+	*Identity
+	Policies []string // of which violations were told with its labels
+	At       int64    // event time, after all that was told of it
+}
+
+// maxRetired bounds those that wait to be told.
+const maxRetired = 100_000
+
+// retire notes that nothing more is told under the present labels of a series.
+func (l *ledger) retire(s *Series) {
+	at := max(s.told.at, s.Result().End)
+	if at <= 0 || len(l.retired) >= maxRetired {
+		return
+	}
+	r := Retired{Identity: s.Identity, At: at + tellAfter}
+	for _, pol := range s.promise.watched {
+		if t := pol.tallies[s.key]; t != nil && t.lead() == s {
+			r.Policies = append(r.Policies, pol.spec.Name)
+		}
+	}
+	l.retired = append(l.retired, r)
+}
+
+// TakeRetired returns what was retired since the last call.
+func (j *Judge) TakeRetired() []Retired {
+	retired := j.ledger.retired
+	j.ledger.retired = nil
+	return retired
+}
+
+// Unseen are the ids of the SLOs that are measured here and have had no input yet.
+func (j *Judge) Unseen() (ids []string) {
+	for _, p := range j.promises {
+		if p.slo.Evaluated() && !p.seen {
+			ids = append(ids, p.slo.ID)
+		}
+	}
+	return ids
+}
