@@ -3,6 +3,7 @@
 package sloconnector
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -19,17 +20,16 @@ import (
 
 // batch is where the engine stands in a batch while it walks it.
 type batch struct {
-	ctx         context.Context
-	now         int64
-	rm          pmetric.ResourceMetrics
-	sm          pmetric.ScopeMetrics
-	metric      pmetric.Metric
-	uses        []*selection.Use
-	conditional bool   // one of uses has a condition
-	resource    uint64 // hash
-	scope       uint64
-	stream      uint64 // resource, scope, metric and unit
-	newest      int64  // event time of what was heard of this resource
+	ctx      context.Context
+	now      int64
+	rm       pmetric.ResourceMetrics
+	sm       pmetric.ScopeMetrics
+	metric   pmetric.Metric
+	matcher  *selection.Matcher
+	resource uint64 // hash
+	scope    uint64
+	stream   uint64 // resource, scope, metric and unit
+	newest   int64  // event time of what was heard of this resource
 }
 
 // consume hears a batch. Nothing in it is an error of the sender's that a retry would mend: what cannot be used is
@@ -47,12 +47,11 @@ func (e *engine) consume(ctx context.Context, md pmetric.Metrics) {
 		for _, sm := range rm.ScopeMetrics().All() {
 			b.sm, b.scope = sm, 0
 			for _, m := range sm.Metrics().All() {
-				if b.uses = e.uses.Of(m.Name()); b.uses == nil {
+				if b.matcher = e.uses.Of(m.Name()); b.matcher == nil {
 					continue
 				}
 				b.metric = m
 				b.identify()
-				b.conditional = slices.ContainsFunc(b.uses, (*selection.Use).Conditional)
 				e.metric(&b)
 			}
 		}
@@ -150,7 +149,7 @@ type dataPoint interface {
 // find returns the input series of a point and the point's event time, or nil for a point that is refused or that no SLO
 // selects. Conditions come first: what no SLO selects is neither refused nor remembered.
 func find[P dataPoint](e *engine, b *batch, p P) (*input, int64) {
-	if b.conditional && !selects(e, b, p) {
+	if !selects(e, b, p) {
 		return nil, 0
 	}
 	at := int64(p.Timestamp())
@@ -174,8 +173,11 @@ func find[P dataPoint](e *engine, b *batch, p P) (*input, int64) {
 	case in == nil:
 		in = &input{}
 		e.inputs.series[id] = in
-		e.bind(b, in, p.Attributes())
 	case in.generation != e.inputs.generation:
+		in.bindings, in.counts = nil, false
+	}
+	in.generation = e.inputs.generation
+	if !in.serves(e.input.uses) {
 		e.bind(b, in, p.Attributes())
 	}
 	in.heard = b.now
@@ -193,32 +195,32 @@ func identity(point pcommon.Map) uint64 {
 
 var written = append(labels.Canonical[:], labels.SLOIDs)
 
-// selects evaluates the conditions of all uses on a point, into the scratch, and reports whether one of them holds. A point
-// of which none holds because one could not be evaluated is refused.
-func selects[P any](e *engine, b *batch, p P) bool {
-	e.input.holds = e.input.holds[:0]
-	selected, failed := false, false
-	for _, use := range b.uses {
-		ok, err := use.Accepts(b.ctx, b.rm, b.sm, b.metric, p)
-		if err != nil {
-			failed = true
-			e.set.Logger.Debug("a condition could not be evaluated", zap.String("slo_id", e.judge.SLO(use.SLO).ID), zap.Error(err))
+// selects finds the uses that a point serves, into the scratch, and reports whether there are any. A point that serves none
+// because a condition could not be evaluated is refused.
+func selects[P dataPoint](e *engine, b *batch, p P) bool {
+	uses, err := selection.Match(b.ctx, b.matcher, e.input.memory, b.rm, b.sm, b.metric, p)
+	if len(uses) > cap(e.input.memory) {
+		e.input.memory = make([]int, 0, len(uses))
+	}
+	e.input.uses = uses
+	if err != nil {
+		e.set.Logger.Debug("a condition could not be evaluated", zap.String("metric", b.metric.Name()), zap.Error(err))
+		if len(uses) == 0 {
+			e.counts.refuse(conditionError, 1)
 		}
-		e.input.holds = append(e.input.holds, ok && err == nil)
-		selected = selected || (ok && err == nil)
 	}
-	if !selected && failed {
-		e.counts.refuse(conditionError, 1)
-	}
-	return selected
+	return len(uses) > 0
 }
 
-// bind says which judged series an input series counts for.
+// bind finds the judged series that an input series counts for by the uses of its point, besides those that earlier points
+// had: a condition may look at more than the attributes.
 func (e *engine) bind(b *batch, in *input, point pcommon.Map) {
-	in.generation = e.inputs.generation
-	in.bindings = make([]binding, len(b.uses))
-	in.counts = false
-	for i, use := range b.uses {
+	for _, i := range e.input.uses {
+		at, found := slices.BinarySearchFunc(in.bindings, i, func(t binding, i int) int { return cmp.Compare(t.use.Index, i) })
+		if found {
+			continue
+		}
+		use := &e.uses.Uses()[i]
 		keys := e.judge.GroupBy(use.SLO)
 		values := make([]string, len(keys))
 		for k, key := range keys {
@@ -226,20 +228,23 @@ func (e *engine) bind(b *batch, in *input, point pcommon.Map) {
 				values[k] = strings.Clone(v.AsString()) // a part of the batch's memory would keep all of it
 			}
 		}
-		in.bindings[i] = binding{use: use, scale: use.Scale(b.metric.Name(), b.metric.Unit()), slo: use.SLO, values: values}
+		t := binding{use: use, scale: use.Scale(b.metric.Name(), b.metric.Unit()), slo: use.SLO, values: values}
+		in.bindings = slices.Insert(in.bindings, at, t)
 		in.counts = in.counts || use.Counter
 	}
 }
 
-// give hands a point to the bindings that take it, those whose condition holds and whose window is still open, and counts
+// give hands a point to the bindings that take it, those of the uses it serves whose window is still open, and counts
 // it once: as accepted if it counted for any SLO, else by the last reason why it did not.
 func (e *engine) give(b *batch, in *input, at int64, exemplars pmetric.ExemplarSlice, add func(t *binding) reason) {
 	why, counted := none, false
+	uses := e.input.uses
 	for i := range in.bindings {
 		t := &in.bindings[i]
-		if b.conditional && !e.input.holds[i] {
+		if len(uses) == 0 || uses[0] != t.use.Index {
 			continue
 		}
+		uses = uses[1:]
 		if t.series == nil || t.series.Gone() {
 			t.series = e.judge.Series(t.slo, t.values)
 		}

@@ -13,7 +13,7 @@ import (
 
 // input is what is remembered of one input series: where its points go, and the last cumulative one.
 type input struct {
-	bindings    []binding
+	bindings    []binding // by the index of their use, rising
 	number      delta.Number
 	explicit    delta.Explicit
 	exponential delta.Exponential
@@ -26,7 +26,8 @@ type input struct {
 
 // scratch is reused from point to point.
 type scratch struct {
-	holds       []bool // by use: whether its condition holds for the point
+	uses        []int // that the point serves, rising; shared or in memory
+	memory      []int
 	counts      []uint64
 	exponential sketch.Exponential
 }
@@ -38,6 +39,16 @@ type binding struct {
 	slo    int
 	values []string // of the SLO's group-by keys
 	series *judge.Series
+}
+
+// serves reports whether all uses have a binding.
+func (in *input) serves(uses []int) bool {
+	for i := range in.bindings {
+		if len(uses) > 0 && uses[0] == in.bindings[i].use.Index {
+			uses = uses[1:]
+		}
+	}
+	return len(uses) == 0
 }
 
 // scaledBounds are boundaries in the base unit. They are made once, because the judge keeps them.

@@ -99,12 +99,10 @@ func TestTheMLPerfSampleTellsModelsByTheirNames(t *testing.T) {
 		t.Helper()
 		point.Attributes().PutStr("model_name", model)
 		var got []string
-		for _, use := range uses.Of(metric.Name()) {
-			ok, err := use.Accepts(t.Context(), rm, sm, metric, point)
-			require.NoError(t, err)
-			if ok {
-				got = append(got, c.SLOs[use.SLO].ID)
-			}
+		found, err := selection.Match(t.Context(), uses.Of(metric.Name()), nil, rm, sm, metric, point)
+		require.NoError(t, err)
+		for _, use := range found {
+			got = append(got, c.SLOs[uses.Uses()[use].SLO].ID)
 		}
 		assert.Equal(t, want, got, model)
 	}

@@ -11,10 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/contexts/ottldatapoint"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/contexts/ottllog"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/contexts/ottlspan"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/ottlfuncs"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
@@ -24,18 +20,15 @@ import (
 func Checked() (openslo.Options, error) {
 	// A compiler logs at debug level only, and meters nothing.
 	set := component.TelemetrySettings{Logger: zap.NewNop()}
-	points, err := ottldatapoint.NewParser(
-		ottlfuncs.StandardConverters[*ottldatapoint.TransformContext](), set, ottldatapoint.EnablePathContextNames())
+	points, err := pointParser(set)
 	if err != nil {
 		return openslo.Options{}, err
 	}
-	spans, err := ottlspan.NewParser(
-		ottlfuncs.StandardConverters[*ottlspan.TransformContext](), set, ottlspan.EnablePathContextNames())
+	spans, err := spanParser(set)
 	if err != nil {
 		return openslo.Options{}, err
 	}
-	records, err := ottllog.NewParser(
-		ottlfuncs.StandardConverters[*ottllog.TransformContext](), set, ottllog.EnablePathContextNames())
+	records, err := logParser(set)
 	if err != nil {
 		return openslo.Options{}, err
 	}

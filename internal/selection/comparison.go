@@ -3,17 +3,28 @@
 package selection
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// attribute is where a condition looks.
+// source is where an expression looks.
+type source int
+
+const (
+	ofName source = iota // the name of the metric, span or event
+	ofItem
+	ofScope
+	ofResource
+)
+
+// attribute is what an expression looks at.
 type attribute struct {
-	context string // datapoint, scope or resource
-	key     string
+	from source
+	key  string // empty for ofName
 }
 
 // comparison is a condition of the form datapoint.attributes["k"] == "v".
@@ -22,57 +33,102 @@ type comparison struct {
 	text string
 }
 
-// comparisonForm leaves out texts with escapes, whose meaning is OTTL's to tell.
-var comparisonForm = regexp.MustCompile(
-	`^\s*(datapoint|scope|instrumentation_scope|resource)\.attributes\["([^"\\]+)"\]\s*==\s*"([^"\\]*)"\s*$`)
+// paths are the words of a signal.
+type paths struct {
+	item string // before .attributes
+	name string // of what comparisons with the name begin with
+}
 
-// comparisons reads a condition that is nothing but comparisons joined by `and`. Such conditions are by far the most
-// frequent, and they can be looked up instead of being evaluated one after another.
-func comparisons(condition string) ([]comparison, bool) {
-	var all []comparison
-	for part := range strings.SplitSeq(condition, " and ") { // inside a text it leaves a part that has not the form
-		m := comparisonForm.FindStringSubmatch(part)
-		if m == nil {
-			return nil, false
-		}
-		context := m[1]
-		if context == "instrumentation_scope" {
-			context = "scope"
-		}
-		all = append(all, comparison{attribute{context, m[2]}, m[3]})
+var (
+	pointPaths = paths{"datapoint", "metric.name"}
+	spanPaths  = paths{"span", "span.name"}
+	logPaths   = paths{"log", "log.event_name"}
+)
+
+// The forms leave out texts with escapes, whose meaning is OTTL's to tell.
+var (
+	attributeForm  = regexp.MustCompile(`^\s*([a-z_]+)\.attributes\["([^"\\]+)"\]\s*$`)
+	comparisonForm = regexp.MustCompile(`^(\s*[a-z_.]+(?:\["[^"\\]+"\])?\s*)==\s*"([^"\\]*)"\s*$`)
+	alternatives   = regexp.MustCompile(`(?i)\bor\b`)
+)
+
+// attribute reads a path that is nothing but an attribute.
+func (p paths) attribute(path string) (attribute, bool) {
+	m := attributeForm.FindStringSubmatch(path)
+	if m == nil {
+		return attribute{}, false
 	}
-	return all, true
-}
-
-// place is where attributes of a point stand.
-type place struct {
-	point pcommon.Map
-	sm    pmetric.ScopeMetrics
-	rm    pmetric.ResourceMetrics
-}
-
-// of returns the text of the attribute. Other types than texts equal no text in OTTL.
-func (a *attribute) of(at place) (string, bool) {
-	from := at.point
-	switch a.context {
-	case "scope":
-		from = at.sm.Scope().Attributes()
+	switch m[1] {
+	case p.item:
+		return attribute{ofItem, m[2]}, true
+	case "scope", "instrumentation_scope":
+		return attribute{ofScope, m[2]}, true
 	case "resource":
-		from = at.rm.Resource().Attributes()
+		return attribute{ofResource, m[2]}, true
+	default:
+		return attribute{}, false
 	}
-	v, ok := from.Get(a.key)
+}
+
+func (p paths) comparison(text string) (c comparison, ok bool) {
+	m := comparisonForm.FindStringSubmatch(text)
+	if m == nil {
+		return comparison{}, false
+	}
+	if strings.TrimSpace(m[1]) == p.name {
+		return comparison{attribute{from: ofName}, m[2]}, true
+	}
+	a, ok := p.attribute(m[1])
+	return comparison{a, m[2]}, ok
+}
+
+// comparisons reads the comparisons that a condition begins with, joined to each other and to what follows by `and`. Such
+// conditions are by far the most frequent, and they can be looked up instead of being evaluated one after another. all says
+// that nothing follows.
+func (p paths) comparisons(condition string) (list []comparison, all bool) {
+	rest := condition
+	for rest != "" {
+		head, tail, more := strings.Cut(rest, " and ") // inside a text it leaves a head that has not the form
+		c, ok := p.comparison(head)
+		if !ok || more && tail == "" {
+			break
+		}
+		list, rest = append(list, c), tail
+	}
+	if rest != "" && alternatives.MatchString(rest) {
+		return nil, false // what follows may be another way to hold; inside a text it is none, but that costs time only
+	}
+	slices.SortFunc(list, func(a, b comparison) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.key, b.key), cmp.Compare(a.text, b.text))
+	})
+	return list, rest == ""
+}
+
+// place is what can be looked up of an item.
+type place struct {
+	name                  string
+	item, scope, resource pcommon.Map
+}
+
+func (at *place) get(a *attribute) (pcommon.Value, bool) {
+	switch a.from {
+	case ofScope:
+		return at.scope.Get(a.key)
+	case ofResource:
+		return at.resource.Get(a.key)
+	default:
+		return at.item.Get(a.key)
+	}
+}
+
+// text returns the text of the attribute. Other types than texts equal no text in OTTL.
+func (at *place) text(a *attribute) (string, bool) {
+	if a.from == ofName {
+		return at.name, true
+	}
+	v, ok := at.get(a)
 	if !ok || v.Type() != pcommon.ValueTypeStr {
 		return "", false
 	}
 	return v.Str(), true
-}
-
-// all reports whether all comparisons hold.
-func (at place) all(list []comparison) bool {
-	for i := range list {
-		if text, ok := list[i].of(at); !ok || text != list[i].text {
-			return false
-		}
-	}
-	return true
 }

@@ -46,3 +46,24 @@ var unitSuffixes = map[string]bool{
 	"_kilobytes": true, "_megabytes": true, "_gigabytes": true, "_ratio": true, "_percent": true, "_joules": true,
 	"_watts": true, "_celsius": true, "_bytes_per_second": true, "_per_second": true,
 }
+
+// stems are a name and what is left of it without the suffixes that SameMetric passes over: two names can only be the
+// same metric when they have a stem in common.
+func stems(name string) []string {
+	all := []string{name}
+	bare := strings.TrimSuffix(name, "_total")
+	if bare != name {
+		all = append(all, bare)
+	}
+	// A unit is at most three words: _tokens_per_second.
+	for at, words := len(bare), 0; words < 3; words++ {
+		at = strings.LastIndexByte(bare[:at], '_')
+		if at < 0 {
+			break
+		}
+		if unitSuffixes[bare[at:]] {
+			all = append(all, bare[:at])
+		}
+	}
+	return all
+}

@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selection finds the data points that the SLOs of a catalog are made of. It is the one way in which
-// components match data with promises.
+// Package selection finds the data points, spans and log records that the SLOs of a catalog are made of. It is the one
+// way in which components match data with promises.
+//
+// What is compiled of a catalog is safe for concurrent use. Deciding on an item costs the same whatever the number of SLOs
+// whose conditions compare attributes with texts (model_name == "qwen2-72b"): those are looked up, and only what is left is
+// evaluated one after another.
 package selection
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"slices"
-
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/contexts/ottldatapoint"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/ottlfuncs"
+	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
 
-// Role says which part of an indicator a data point is.
+// Role says which part of an indicator an item is.
 type Role int
 
-// The roles. A threshold indicator has values; a ratio has two of good, bad and total, or is raw.
+// The roles. A threshold indicator has values, and may have a metric that says how many there should be; a ratio has two of
+// good, bad and total, or is raw.
 const (
 	Value Role = iota
 	Good
@@ -32,19 +28,20 @@ const (
 	Total
 	RawSuccess
 	RawFailure
+	Expected
 )
 
-// Use is one way in which a metric serves an SLO.
+// Use is one way in which a metric, or spans or log records, serve an SLO.
 type Use struct {
-	SLO     int // index in Catalog.SLOs
+	Index   int // in Uses of the signal
+	SLO     int // in Catalog.SLOs
 	Role    Role
-	Counter bool // the spec says that the source only grows, whatever its type says
+	Counter bool           // the spec says that the source only grows, whatever its type says
+	Range   *openslo.Range // of plausible values in the base unit; nil allows all
+	Rate    time.Duration  // interval that is one event; 0 for events of their own
 	metric  string
 	unit    string  // base unit of the SLO
 	scale   float64 // by the spec
-	cond    *ottl.Condition[*ottldatapoint.TransformContext]
-	// condition is what cond was compiled from.
-	condition string
 }
 
 // Scale is what a value of a metric of this name and unit is multiplied by to give the SLO's base unit. The unit that the
@@ -60,38 +57,36 @@ func (u *Use) Scale(name, unit string) float64 {
 	return u.scale
 }
 
-// Conditional reports whether the use has an OTTL condition, so that callers who need not ask do not pay for it.
-func (u *Use) Conditional() bool { return u.cond != nil }
-
-// Accepts evaluates the condition on a data point (pmetric.NumberDataPoint and kin).
-func (u *Use) Accepts(ctx context.Context, rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, m pmetric.Metric, point any) (bool, error) {
-	if u.cond == nil {
-		return true, nil
-	}
-	tc := ottldatapoint.NewTransformContextPtr(rm, sm, m, point)
-	defer tc.Close()
-	return u.cond.Eval(ctx, tc)
+// Error is an expression of a use that could not be evaluated on an item.
+type Error struct {
+	Use int    // Use.Index; the first of those that share the expression
+	Key string // condition, value or counted
+	Err error
 }
 
-// Metrics finds uses by the name of a metric. It is not safe for concurrent use: it learns the names it meets.
-type Metrics struct {
-	uses  []Use
-	stems map[string][]*Use // by every spelling of their metric's name without a suffix
-	known map[string][]*Use
+func (e *Error) Error() string { return e.Key + ": " + e.Err.Error() }
+
+// Unwrap is what OTTL says.
+func (e *Error) Unwrap() error { return e.Err }
+
+// program is what decides on the items of a use.
+type program[K transformContext] struct {
+	on      []comparison   // what an item is looked up by
+	rest    *expression[K] // nil when on is all of the condition
+	value   *measure[K]    // nil where each item counts one
+	counted *expression[K] // nil counts all
 }
 
-// maxKnownNames bounds the memory of names; beyond it a name is looked up anew each time it comes.
-const maxKnownNames = 10_000
+// compiled is what is made of the selectors of one signal.
+type compiled[K transformContext] struct {
+	uses     []Use
+	programs []program[K] // by Use.Index
+}
 
-// ForMetrics compiles the metric selectors of all SLOs that are measured here. It reports all conditions that
-// do not parse, each with the place of its SLO.
-func ForMetrics(catalog *openslo.Catalog, set component.TelemetrySettings) (*Metrics, error) {
-	parser, err := ottldatapoint.NewParser(
-		ottlfuncs.StandardConverters[*ottldatapoint.TransformContext](), set, ottldatapoint.EnablePathContextNames())
-	if err != nil {
-		return nil, err
-	}
-	m := &Metrics{stems: map[string][]*Use{}, known: map[string][]*Use{}}
+// compile makes the uses of all SLOs that are measured here. It reports all expressions that do not parse, each with the
+// place of its SLO.
+func compile[K transformContext](catalog *openslo.Catalog, signal openslo.Signal, l *language[K]) (*compiled[K], error) {
+	c := &compiled[K]{}
 	var errs []error
 	for i := range catalog.SLOs {
 		slo := &catalog.SLOs[i]
@@ -99,67 +94,44 @@ func ForMetrics(catalog *openslo.Catalog, set component.TelemetrySettings) (*Met
 			continue
 		}
 		for _, part := range parts(&slo.Indicator) {
-			if part.selector == nil || part.selector.Signal != openslo.SignalMetrics {
+			s := part.selector
+			if s == nil || s.Signal != signal {
 				continue
 			}
+			p, err := l.compile(s, part.role)
+			for _, err := range err {
+				errs = append(errs, fmt.Errorf("%s:%d: slo %q: %s%w", slo.Position.File, slo.Position.Line, slo.Name, part.path, err))
+			}
 			use := Use{
-				SLO: i, Role: part.role, metric: part.selector.Metric, unit: slo.Unit, scale: part.selector.Scale,
-				Counter: slo.Indicator.Ratio != nil && slo.Indicator.Ratio.Counter,
+				Index: len(c.uses), SLO: i, Role: part.role, Range: s.Range, Rate: s.Rate, metric: s.Metric, unit: slo.Unit, scale: s.Scale,
+				Counter: part.role == Expected || slo.Indicator.Ratio != nil && slo.Indicator.Ratio.Counter,
 			}
-			if use.condition = part.selector.Condition; use.condition != "" {
-				if use.cond, err = parser.ParseCondition(use.condition); err != nil {
-					errs = append(errs, fmt.Errorf("%s:%d: slo %q: condition: %w", slo.Position.File, slo.Position.Line, slo.Name, err))
-				}
+			if part.role == Expected {
+				use.Range, use.Rate, use.metric, use.unit, use.scale = nil, 0, s.Expected, "", 1
 			}
-			m.uses = append(m.uses, use)
+			c.uses = append(c.uses, use)
+			c.programs = append(c.programs, p)
 		}
 	}
-	for i := range m.uses {
-		use := &m.uses[i]
-		for _, stem := range stems(escape(use.metric)) {
-			m.stems[stem] = append(m.stems[stem], use)
-		}
-	}
-	return m, errors.Join(errs...)
+	return c, errors.Join(errs...)
 }
 
-// find returns the uses of a metric by its name. It costs the same whatever the number of uses that are of other metrics.
-func (m *Metrics) find(name string) (uses []*Use) {
-	for _, stem := range stems(escape(name)) {
-		for _, use := range m.stems[stem] {
-			if SameMetric(use.metric, name) && !slices.Contains(uses, use) {
-				uses = append(uses, use)
-			}
-		}
-	}
-	slices.SortStableFunc(uses, func(a, b *Use) int { return cmp.Compare(a.SLO, b.SLO) })
-	return uses
-}
-
+// part is a selector of an indicator.
 type part struct {
 	role     Role
+	path     string // before the key of an expression; empty where there is one selector only
 	selector *openslo.Selector
 }
 
 func parts(in *openslo.Indicator) []part {
-	if in.Ratio == nil {
-		return []part{{Value, in.Threshold}}
+	switch {
+	case in.Ratio != nil && in.Ratio.RawType == openslo.RawFailure:
+		return []part{{RawFailure, "", in.Ratio.Raw}, {Good, "good.", in.Ratio.Good}, {Bad, "bad.", in.Ratio.Bad}, {Total, "total.", in.Ratio.Total}}
+	case in.Ratio != nil:
+		return []part{{RawSuccess, "", in.Ratio.Raw}, {Good, "good.", in.Ratio.Good}, {Bad, "bad.", in.Ratio.Bad}, {Total, "total.", in.Ratio.Total}}
+	case in.Threshold != nil && in.Threshold.Expected != "":
+		return []part{{Value, "", in.Threshold}, {Expected, "", in.Threshold}}
+	default: // nothing is selected for a composite: its parts are SLOs of their own
+		return []part{{Value, "", in.Threshold}}
 	}
-	raw := RawSuccess
-	if in.Ratio.RawType == openslo.RawFailure {
-		raw = RawFailure
-	}
-	return []part{{Good, in.Ratio.Good}, {Bad, in.Ratio.Bad}, {Total, in.Ratio.Total}, {raw, in.Ratio.Raw}}
-}
-
-// Of returns the uses of a metric by its name, nil for a metric that serves no SLO. The result is shared.
-func (m *Metrics) Of(name string) []*Use {
-	if uses, ok := m.known[name]; ok {
-		return uses
-	}
-	uses := m.find(name)
-	if len(m.known) < maxKnownNames {
-		m.known[name] = uses
-	}
-	return uses
 }

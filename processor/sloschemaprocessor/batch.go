@@ -30,7 +30,8 @@ type batch struct {
 	tenant       string // of the scope or the resource
 	tenantLooked bool
 	learned      bool
-	slos         [16]int // memory for the SLOs of a point
+	found        [16]int // memory for the uses and the SLOs of a point
+	slos         [16]int
 	counts       counts
 }
 
@@ -137,13 +138,19 @@ func (b *batch) labelled(a pcommon.Map, f found) bool {
 
 // selected labels a point that SLOs of the catalog are made of, and reports whether there are any.
 func selected[P interface{ Attributes() pcommon.Map }](b *batch, a pcommon.Map, f found, p P) bool {
-	slos, err := selection.Match(b.ctx, b.plan.matcher, b.slos[:0], b.rm, b.sm, b.metric, p)
+	uses, err := selection.Match(b.ctx, b.plan.matcher, b.found[:0], b.rm, b.sm, b.metric, p)
 	if err != nil {
 		b.counts.conditionErrors++
 		b.set.Logger.Debug("a condition could not be evaluated", zap.String("metric", b.metric.Name()), zap.Error(err))
 	}
-	if len(slos) == 0 {
+	if len(uses) == 0 {
 		return false
+	}
+	slos := b.slos[:0] // each once, though a point may be good and one of all
+	for _, i := range uses {
+		if slo := b.using.uses.Uses()[i].SLO; len(slos) == 0 || slos[len(slos)-1] != slo {
+			slos = append(slos, slo)
+		}
 	}
 	if len(slos) == 1 || b.cfg.OnMultiple == First {
 		b.using.labels[slos[0]].put(a, f.have)

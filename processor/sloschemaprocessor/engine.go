@@ -39,7 +39,7 @@ type engine struct {
 // compiled is a catalog, ready to label points.
 type compiled struct {
 	catalog *openslo.Catalog
-	index   *selection.Index
+	uses    *selection.Metrics
 	labels  []labelSet     // of each SLO
 	byID    map[string]int // slo_id → index in labels
 	plans   *readmostly.Map[string, *plan]
@@ -83,12 +83,12 @@ func (e *engine) Start(_ context.Context, host component.Host) error {
 func (e *engine) Shutdown(context.Context) error { return e.own.shutdown() }
 
 func (e *engine) compile(from *openslo.Catalog) (*compiled, error) {
-	index, err := selection.NewIndex(from, e.set)
+	uses, err := selection.ForMetrics(from, e.set)
 	if err != nil {
 		return nil, fmt.Errorf("slo_schema: %w", err)
 	}
 	c := &compiled{
-		catalog: from, index: index, labels: make([]labelSet, len(from.SLOs)), byID: make(map[string]int, len(from.SLOs)),
+		catalog: from, uses: uses, labels: make([]labelSet, len(from.SLOs)), byID: make(map[string]int, len(from.SLOs)),
 		plans: readmostly.New[string, *plan](maxKnownNames),
 	}
 	for i := range from.SLOs {
@@ -130,7 +130,7 @@ func (e *engine) planFor(c *compiled, name string) *plan {
 	if p, ok := c.plans.Get(name); ok {
 		return p
 	}
-	p := &plan{matcher: c.index.Of(name), series: seriesOf(name)}
+	p := &plan{matcher: c.uses.Of(name), series: seriesOf(name)}
 	if p.series.dialect != noDialect && !e.speaks[p.series.dialect] {
 		p.series = series{dialect: noDialect}
 	}
