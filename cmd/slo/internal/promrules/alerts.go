@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/promsli"
 )
 
 // policy makes the alert of a ViolationPolicy.
@@ -28,7 +29,7 @@ func (b *builder) policy(pol *openslo.ViolationPolicy) {
 		return
 	}
 	g := Group{Name: "violation/" + pol.Name, Comments: []string{
-		"Windows end at multiples of " + span(pol.Window) + ", give or take an evaluation interval of the SLOs' groups.",
+		"Windows end at multiples of " + promsli.Span(pol.Window) + ", give or take an evaluation interval of the SLOs' groups.",
 	}}
 	if pol.OnNoData == openslo.NoDataHold && pol.ConsecutiveWindows > 1 {
 		g.Comments = append(g.Comments, "A window without data ends the row of missed ones; with onNoData: hold the slo connector waits for the next.")
@@ -38,7 +39,7 @@ func (b *builder) policy(pol *openslo.ViolationPolicy) {
 	alert := Rule{
 		Alert: alertViolation,
 		Expr: fmt.Sprintf("count_over_time((\n  %s\n)[%s:%s]) >= %d", b.missed(&pol.When, pol, "  "),
-			span(time.Duration(n)*pol.Window), span(pol.Window), n),
+			promsli.Span(time.Duration(n)*pol.Window), promsli.Span(pol.Window), n),
 		Labels: labelsOf(first, 0),
 		Annotations: map[string]string{
 			"summary": fmt.Sprintf("%s: %s missed in %s%s", pol.Name, describe(&pol.When), windowsInARow(n, pol.Window), forGroup(pol.GroupBy)),
@@ -64,7 +65,7 @@ func (b *builder) missed(c *openslo.Condition, pol *openslo.ViolationPolicy, ind
 		word = "or" // an SLO is missed when one of its objectives is
 		for _, id := range c.IDs {
 			parts = append(parts, fmt.Sprintf("max%s(%s < %s%s)",
-				by(pol.GroupBy), recorded(sliRatio, id, span(pol.Window)), literal(inWindow(b.made[id])), slack))
+				promsli.By(pol.GroupBy), recorded(sliRatio, id, promsli.Span(pol.Window)), promsli.Number(inWindow(b.made[id])), slack))
 		}
 	}
 	if len(parts) == 1 {
@@ -102,9 +103,9 @@ func describe(c *openslo.Condition) string {
 
 func windowsInARow(n int, w time.Duration) string {
 	if n == 1 {
-		return "a window of " + span(w)
+		return "a window of " + promsli.Span(w)
 	}
-	return fmt.Sprintf("%d windows of %s in a row", n, span(w))
+	return fmt.Sprintf("%d windows of %s in a row", n, promsli.Span(w))
 }
 
 // forGroup names the group by a template of its labels.
@@ -112,7 +113,7 @@ func forGroup(groupBy []string) string {
 	var b strings.Builder
 	for i, key := range groupBy {
 		b.WriteString(map[bool]string{true: " for ", false: ", "}[i == 0])
-		fmt.Fprintf(&b, "%s {{ $labels.%s }}", key, label(key))
+		fmt.Fprintf(&b, "%s {{ $labels.%s }}", key, promsli.Label(key))
 	}
 	return b.String()
 }
@@ -145,16 +146,16 @@ func (b *builder) alerts(slo *openslo.SLO, a *openslo.AlertPolicy, spans []time.
 		} else {
 			whole := slo.TimeWindow.Duration
 			add(alertBurnRate, expr, fmt.Sprintf("%s spends its error budget {{ $value | printf \"%%.1f\" }} times as fast as it may; at %s times, that of %s is gone in %s",
-				slo.Name, literal(c.Threshold), whole, span((time.Duration(float64(whole.Approx())/c.Threshold)).Round(time.Minute))))
+				slo.Name, promsli.Number(c.Threshold), whole, promsli.Span((time.Duration(float64(whole.Approx())/c.Threshold)).Round(time.Minute))))
 		}
 	}
 	if a.WhenNoData {
 		longest := spans[len(spans)-1]
 		if longest <= c.LookbackWindow {
-			b.skip(what, "alertWhenNoData needs a window longer than lookbackWindow %s", span(c.LookbackWindow))
+			b.skip(what, "alertWhenNoData needs a window longer than lookbackWindow %s", promsli.Span(c.LookbackWindow))
 		} else {
-			add(alertNoData, recorded(sliRatio, slo.ID, span(longest))+"\nunless ignoring (window)\n"+recorded(sliRatio, slo.ID, span(c.LookbackWindow)),
-				fmt.Sprintf("%s has had no event for %s, and had some in the last %s", slo.Name, span(c.LookbackWindow), span(longest)))
+			add(alertNoData, recorded(sliRatio, slo.ID, promsli.Span(longest))+"\nunless ignoring (window)\n"+recorded(sliRatio, slo.ID, promsli.Span(c.LookbackWindow)),
+				fmt.Sprintf("%s has had no event for %s, and had some in the last %s", slo.Name, promsli.Span(c.LookbackWindow), promsli.Span(longest)))
 		}
 	}
 	return rules
@@ -162,14 +163,14 @@ func (b *builder) alerts(slo *openslo.SLO, a *openslo.AlertPolicy, spans []time.
 
 func breaching(slo *openslo.SLO, c *openslo.AlertCondition) (string, error) {
 	if burn(slo, c.LookbackWindow) == "" {
-		return "", fmt.Errorf("lookbackWindow %s is shorter than timeSliceWindow %s", span(c.LookbackWindow), span(slo.Objective.TimeSliceWindow))
+		return "", fmt.Errorf("lookbackWindow %s is shorter than timeSliceWindow %s", promsli.Span(c.LookbackWindow), promsli.Span(slo.Objective.TimeSliceWindow))
 	}
 	op := ">="
 	if c.Op == openslo.OpGT {
 		op = ">"
 	}
 	over := func(w time.Duration) string {
-		return fmt.Sprintf("%s %s %s", recorded(burnRate, slo.ID, span(w)), op, literal(c.Threshold))
+		return fmt.Sprintf("%s %s %s", recorded(burnRate, slo.ID, promsli.Span(w)), op, promsli.Number(c.Threshold))
 	}
 	short := shortOf(c.LookbackWindow)
 	if short == 0 || burn(slo, short) == "" {

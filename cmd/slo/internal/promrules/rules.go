@@ -10,13 +10,10 @@ package promrules
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/prometheus/common/model"
-
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/promsli"
 )
 
 // The names of what is recorded.
@@ -38,10 +35,7 @@ const (
 var windows = []time.Duration{5 * time.Minute, 30 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 72 * time.Hour}
 
 // Options say what SLO files cannot.
-type Options struct {
-	// Histograms and Gauges are metrics, spelled as in the files, that are such although their name does not say so.
-	Histograms, Gauges []string
-}
+type Options = promsli.Kinds
 
 // Group is a rule group.
 type Group struct {
@@ -93,20 +87,20 @@ func (b *builder) skip(what, format string, args ...any) {
 
 // slo makes the group of an SLO.
 func (b *builder) slo(slo *openslo.SLO) {
-	if why := slo.NotEvaluated(); why != "" {
-		b.skip(slo.ID, "%s", why)
-		return
-	}
-	in, err := b.indicator(slo)
+	sli, err := promsli.New(slo, slo.GroupBy, b.opts)
 	if err != nil {
 		b.skip(slo.ID, "%v", err)
 		return
 	}
 	b.made[slo.ID] = slo
-	g := Group{Name: "slo/" + slo.ID, Comments: in.comments, Rules: in.samples}
+	g := Group{Name: "slo/" + slo.ID, Comments: sli.Comments}
+	ratio := sli.Ratio
+	if sli.Points != nil {
+		g.Rules, ratio = points(slo, sli.Points)
+	}
 	spans := b.windowsOf(slo)
 	for _, w := range spans {
-		g.Rules = append(g.Rules, Rule{Record: sliRatio, Expr: in.ratio(span(w)), Labels: labelsOf(slo, w)})
+		g.Rules = append(g.Rules, Rule{Record: sliRatio, Expr: ratio(promsli.Span(w)), Labels: labelsOf(slo, w)})
 	}
 	for _, w := range spans {
 		if expr := burn(slo, w); expr != "" {
@@ -162,55 +156,9 @@ func labelsOf(slo *openslo.SLO, w time.Duration) map[string]string {
 		"slo_id": slo.ID, "service": slo.Service, "slo_class": string(slo.Class), "target": slo.Target(), "unit": slo.Unit,
 	}
 	if w > 0 {
-		l["window"] = span(w)
+		l["window"] = promsli.Span(w)
 	}
 	return l
-}
-
-// span is a duration in PromQL.
-func span(d time.Duration) string { return model.Duration(d).String() }
-
-// literal is a number in PromQL, without the noise of binary fractions.
-func literal(f float64) string { return strconv.FormatFloat(tidy(f), 'g', -1, 64) }
-
-// tidy is the number that was meant: 0.8, not 0.8000000000000002.
-func tidy(f float64) float64 {
-	t, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 12, 64), 64)
-	if err != nil {
-		return f
-	}
-	return t
-}
-
-// by is the clause that keeps the group's labels: "by (model_name) ", or nothing.
-func by(groupBy []string) string {
-	if len(groupBy) == 0 {
-		return ""
-	}
-	keys := make([]string, len(groupBy))
-	for i, key := range groupBy {
-		keys[i] = label(key)
-	}
-	slices.Sort(keys)
-	return " by (" + strings.Join(keys, ", ") + ") "
-}
-
-// label is an attribute key as Prometheus spells it.
-func label(key string) string {
-	if key == "" || key[0] >= '0' && key[0] <= '9' {
-		key = "key_" + key
-	}
-	return escape(key)
-}
-
-func escape(name string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
-			return r
-		}
-		return '_'
-	}, name)
 }
 
 // recorded selects what was recorded of an SLO over a window.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/promsli"
 )
 
 // yamlRule is a rule in the order in which people write one.
@@ -34,12 +36,12 @@ func Write(w io.Writer, files []string, groups []Group, skipped []Skipped, inter
 		g := &groups[i]
 		out := yamlGroup{Name: g.Name}
 		if interval > 0 {
-			out.Interval = span(interval)
+			out.Interval = promsli.Span(interval)
 		}
 		for _, r := range g.Rules {
 			one := yamlRule{Record: r.Record, Alert: r.Alert, Expr: r.Expr, Labels: r.Labels, Annotations: r.Annotations}
 			if r.For > 0 {
-				one.For = span(r.For)
+				one.For = promsli.Span(r.For)
 			}
 			out.Rules = append(out.Rules, one)
 		}

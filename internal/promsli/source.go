@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promrules
+package promsli
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,6 +22,12 @@ const (
 	gauge
 )
 
+// Kinds say what SLO files cannot and a metric's name does not: metrics, spelled as in the files, that are histograms or
+// gauges.
+type Kinds struct {
+	Histograms, Gauges []string
+}
+
 // source is a metric with its kind and matchers.
 type source struct {
 	kind     kind
@@ -36,11 +43,14 @@ var (
 )
 
 // source reads a selector. Events tells the good, bad and total of a ratio, which are counted and not compared.
-func (b *builder) source(s *openslo.Selector, unit string, events bool) (source, error) {
+func (k Kinds) source(s *openslo.Selector, unit string, events bool) (source, error) {
+	if why := beyond(s); why != "" {
+		return source{}, errors.New(why)
+	}
 	if s.Signal != openslo.SignalMetrics {
 		return source{}, fmt.Errorf("it is made of %s, which Prometheus does not have", s.Signal)
 	}
-	src := source{name: s.Metric, kind: b.kind(s, unit, events)}
+	src := source{name: s.Metric, kind: k.of(s, unit, events)}
 	if src.kind == histogram {
 		src.name = partSuffix.ReplaceAllString(src.name, "")
 	}
@@ -52,12 +62,28 @@ func (b *builder) source(s *openslo.Selector, unit string, events bool) (source,
 	return src, err
 }
 
-func (b *builder) kind(s *openslo.Selector, unit string, events bool) kind {
+// beyond says what of a selector has no equal in PromQL; it is empty where all has.
+func beyond(s *openslo.Selector) string {
+	switch {
+	case s.Rate > 0:
+		return "it is a rate over intervals of " + Span(s.Rate) + ", of which each is one event: PromQL cannot say which of them had input"
+	case s.Expected != "":
+		return "it looks at what " + s.Expected + " counted and was not measured, which may be good or bad: PromQL has no bounds"
+	case s.Range != nil:
+		return "it refuses values that are not plausible, and PromQL does not see single values"
+	case s.Counted != "":
+		return "it has a condition on what is counted beside that on what is selected, and PromQL has one place for both"
+	}
+	return ""
+}
+
+// of is the kind of what a selector names.
+func (k Kinds) of(s *openslo.Selector, unit string, events bool) kind {
 	seconds := openslo.UnitOfName(s.Metric) == "seconds" || !events && unit == "seconds"
 	switch {
-	case slices.Contains(b.opts.Gauges, s.Metric):
+	case slices.Contains(k.Gauges, s.Metric):
 		return gauge
-	case slices.Contains(b.opts.Histograms, s.Metric), strings.HasSuffix(s.Metric, "_bucket"):
+	case slices.Contains(k.Histograms, s.Metric), strings.HasSuffix(s.Metric, "_bucket"):
 		return histogram
 	case strings.HasSuffix(s.Metric, "_total"):
 		return counter

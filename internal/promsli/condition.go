@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promrules
+package promsli
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func firstMatcher(condition string) (list []string, n int) {
 		if !ok || !keyOK || text == "" { // to Prometheus an empty label is an absent one, to OTTL it is not
 			return nil, 0
 		}
-		return []string{label(key) + map[string]string{"==": "=", "!=": "!="}[m[2]] + strconv.Quote(text)}, len(m[0])
+		return []string{Label(key) + map[string]string{"==": "=", "!=": "!="}[m[2]] + strconv.Quote(text)}, len(m[0])
 	}
 	if m := isMatch.FindStringSubmatch(condition); m != nil {
 		key, keyOK := unquoted(m[2])
@@ -59,7 +59,7 @@ func firstMatcher(condition string) (list []string, n int) {
 		if !ok || !keyOK {
 			return nil, 0
 		}
-		return matching(label(key), pattern, m[1] != ""), len(m[0])
+		return matching(Label(key), pattern, m[1] != ""), len(m[0])
 	}
 	return nil, 0
 }
