@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// Client opens the storage of the component owner in the storage extension storageID. name tells several storages of
+// one component apart and may be empty. The caller closes the client at shutdown; one client at a time may be open.
+func Client(ctx context.Context, host component.Host, storageID component.ID, kind component.Kind, owner component.ID, name string) (storage.Client, error) {
+	extension, ok := host.GetExtensions()[storageID]
+	if !ok {
+		return nil, fmt.Errorf("storage: no extension %q is running: add it under extensions and service.extensions", storageID)
+	}
+	keeper, ok := extension.(storage.Extension)
+	if !ok {
+		return nil, fmt.Errorf("storage: extension %q keeps no state: name a storage extension, such as file_storage", storageID)
+	}
+	client, err := keeper.GetClient(ctx, kind, owner, name)
+	if err != nil {
+		return nil, fmt.Errorf("storage: %q: %w", storageID, err)
+	}
+	return client, nil
+}

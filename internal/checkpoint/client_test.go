@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// host is a Collector with these extensions.
+type host map[component.ID]component.Component
+
+func (h host) GetExtensions() map[component.ID]component.Component { return h }
+
+var (
+	fileStorage = component.MustNewID("file_storage")
+	owner       = component.MustNewIDWithName("slo", "chat")
+)
+
+// fileHost is a Collector with a file_storage that keeps its files in dir.
+func fileHost(t testing.TB, dir string) host {
+	t.Helper()
+	factory := filestorage.NewFactory()
+	cfg := factory.CreateDefaultConfig().(*filestorage.Config)
+	cfg.Directory = dir
+	ext, err := factory.Create(t.Context(), extensiontest.NewNopSettings(factory.Type()), cfg)
+	require.NoError(t, err)
+	return host{fileStorage: ext, component.MustNewID("other"): nil}
+}
+
+func fileClient(t testing.TB, dir string) storage.Client {
+	t.Helper()
+	client, err := Client(t.Context(), fileHost(t, dir), fileStorage, component.KindConnector, owner, "")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, client.Close(context.Background())) }) // a second Close does nothing
+	return client
+}
+
+func TestAStateComesBackFromAFile(t *testing.T) {
+	dir := t.TempDir()
+	for i := range byte(5) {
+		client := fileClient(t, dir)
+		s, state := opened(t, client)
+		assert.Equal(t, uint64(2*i), state.Sequence)
+		if i > 0 {
+			assert.Equal(t, parts{"kept": {}, "new": {i - 1}}, state.Parts)
+		}
+		require.NoError(t, s.Save(t.Context(), parts{"kept": {}, "gone": {i}}, nil))
+		require.NoError(t, s.Save(t.Context(), parts{"new": {i}}, []string{"gone"}))
+		require.NoError(t, client.Close(t.Context()))
+	}
+	_, err := os.Stat(filepath.Join(dir, "connector_slo_chat"))
+	assert.NoError(t, err)
+}
+
+func TestADamagedValueInAFileIsPassedOver(t *testing.T) {
+	client := fileClient(t, t.TempDir())
+	s, _ := opened(t, client)
+	require.NoError(t, s.Save(t.Context(), parts{"x": []byte("one")}, nil))
+	require.NoError(t, s.Save(t.Context(), parts{"x": []byte("two")}, nil))
+	require.NoError(t, client.Set(t.Context(), s.partKey("x", s.parts["x"].Slot), []byte("tvo")))
+	state, problems, err := New(client, "test").Load(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, problems, 1)
+	assert.Equal(t, Generation{1, parts{"x": []byte("one")}}, state)
+}
+
+func TestWithoutAStorageTheErrorSaysWhatToDo(t *testing.T) {
+	f := func(h host, id, want string) {
+		t.Helper()
+		_, err := Client(t.Context(), h, component.MustNewID(id), component.KindConnector, owner, "")
+		assert.ErrorContains(t, err, want)
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	f(host{}, "file_storage", `storage: no extension "file_storage" is running: add it under extensions and service.extensions`)
+	f(fileHost(t, missing), "other", `storage: extension "other" keeps no state: name a storage extension, such as file_storage`)
+	f(fileHost(t, missing), "file_storage", `storage: "file_storage": open `+missing)
+}
+
+func BenchmarkSave(b *testing.B) {
+	changed := parts{}
+	for i := range 100 {
+		value := make([]byte, 10<<10)
+		for j := range value {
+			value[j] = byte(i * j)
+		}
+		changed[string(rune('a'+i))] = value
+	}
+	f := func(name string, client storage.Client) {
+		b.Run(name, func(b *testing.B) {
+			s, _ := opened(b, client)
+			b.ReportAllocs()
+			b.SetBytes(100 * 10 << 10)
+			for b.Loop() {
+				if err := s.Save(b.Context(), changed, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	f("memory", newMemory())
+	f("file_storage", fileClient(b, b.TempDir()))
+}
