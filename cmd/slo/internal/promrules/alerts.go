@@ -118,16 +118,6 @@ func forGroup(groupBy []string) string {
 	return b.String()
 }
 
-// shortOf is the short window beside a long one: a twelfth of it, as 5m is of 1h. It ends an alert soon after its cause.
-// Zero where a short one would be no shorter.
-func shortOf(long time.Duration) time.Duration {
-	short := max((long / 12).Truncate(time.Second), 2*time.Minute)
-	if short >= long {
-		return 0
-	}
-	return short
-}
-
 // alerts makes the alerts of an AlertPolicy of an SLO.
 func (b *builder) alerts(slo *openslo.SLO, a *openslo.AlertPolicy, spans []time.Duration) []Rule {
 	c := &a.Condition
@@ -172,7 +162,7 @@ func breaching(slo *openslo.SLO, c *openslo.AlertCondition) (string, error) {
 	over := func(w time.Duration) string {
 		return fmt.Sprintf("%s %s %s", recorded(burnRate, slo.ID, promsli.Span(w)), op, promsli.Number(c.Threshold))
 	}
-	short := shortOf(c.LookbackWindow)
+	short := openslo.ShortWindow(c.LookbackWindow)
 	if short == 0 || burn(slo, short) == "" {
 		return over(c.LookbackWindow), nil
 	}

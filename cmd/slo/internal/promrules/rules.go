@@ -127,7 +127,7 @@ func (b *builder) windowsOf(slo *openslo.SLO) []time.Duration {
 	for i := range slo.AlertPolicies {
 		long := slo.AlertPolicies[i].Condition.LookbackWindow
 		all = append(all, long)
-		if short := shortOf(long); short > 0 {
+		if short := openslo.ShortWindow(long); short > 0 {
 			all = append(all, short)
 		}
 	}
