@@ -123,8 +123,8 @@ func (p *places) slot(minute uint32) uint32 {
 // forgotten says that minute, and all before it, are older than any window asks for.
 func (p *places) forgotten(minute uint32) bool {
 	// Going by the coarsest slot, whatever the width at this age: all finer ones within it go together.
-	return int64(minute) <= p.gone+int64(p.levels[len(p.levels)-1].width) &&
-		int64(floor(minute, p.levels[len(p.levels)-1].width)) <= p.gone
+	width := p.levels[len(p.levels)-1].width
+	return int64(minute) < p.gone+int64(width) && int64(floor(minute, width)) <= p.gone
 }
 
 func floor(minute, width uint32) uint32 { return minute - minute%width }

@@ -56,7 +56,9 @@ func newModel(windows []time.Duration, list []added) *model {
 		m.span = max(m.span, int64(w/time.Minute))
 	}
 	for _, a := range list {
-		m.newest = max(m.newest, a.t/minute)
+		if a.c != (budget.Counts{}) { // nothing makes nothing older
+			m.newest = max(m.newest, a.t/minute)
+		}
 	}
 	m.newest -= m.newest % m.finest
 	return m
@@ -105,6 +107,7 @@ func drawWindows(t *rapid.T) []time.Duration {
 // drawAdds draws adds within a little more than the span, recent ones more often. Fractions are eighths, and large numbers
 // leave room, so that every sum is exact.
 func drawAdds(t *rapid.T, span time.Duration) []added {
+	least := rapid.SampledFrom([]int{0, 50}).Draw(t, "at least") // rapid likes lists to be short
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) added {
 		ages := []time.Duration{2 * time.Minute, time.Hour, 2 * day, span, span + span/8}
 		age := rapid.Int64Range(0, int64(rapid.SampledFrom(ages).Draw(t, "at most"))).Draw(t, "age")
@@ -115,7 +118,7 @@ func drawAdds(t *rapid.T, span time.Duration) []added {
 		}
 		seconds := rapid.SampledFrom([]int64{0, 15, 60, 3600}).Draw(t, "seconds")
 		return added{start - age, budget.Counts{Good: good, Total: total, Observed: time.Duration(seconds) * time.Second}}
-	}), 0, 150).Draw(t, "adds")
+	}), least, 150).Draw(t, "adds")
 }
 
 func check(t *testing.T, property func(t *rapid.T, l *budget.Layout, windows []time.Duration, list []added)) {
@@ -176,6 +179,48 @@ func TestRollingIsRecomputedFromRawAtTheRingsResolution(t *testing.T) {
 		assert.Equal(t, m.sum(from, to), r.Sum(l, from, to))
 		assert.Equal(t, m.sum(math.MinInt64, math.MaxInt64), r.Sum(l, math.MinInt64, math.MaxInt64))
 	})
+}
+
+// Scenario: something every minute, all sums asked for at every minute. Guarantees: not only where rapid looks, but at
+// each edge of each slot a minute moves, and is forgotten, exactly when it is to be.
+func TestEveryMinuteIsWhereTheModelHasIt(t *testing.T) {
+	windows := []time.Duration{5 * time.Minute, 2 * time.Hour, 6 * time.Hour}
+	l := budget.NewLayout(windows...)
+	var r budget.Ring
+	var list []added
+	var sums []budget.Counts
+	for i := range int64(8 * 60) {
+		a := added{start + i*minute, budget.Counts{Good: float64(i), Total: float64(i + i%3), Observed: time.Minute}}
+		list = append(list, a)
+		r.Add(l, a.t, a.c)
+		m := newModel(windows, list)
+		for _, to := range []int64{a.t - 2*minute, a.t, a.t + minute} {
+			sums = r.Sums(l, to, windows, sums)
+			for k, w := range windows {
+				require.Equal(t, m.sum(to-int64(w), to), sums[k], "%v at minute %d", w, i)
+			}
+		}
+		require.Equal(t, m.sum(0, math.MaxInt64), r.Sum(l, 0, math.MaxInt64), "minute %d", i)
+		starts := map[int64]bool{}
+		for _, a := range list {
+			if !m.forgotten(a.t / minute) {
+				starts[m.slot(a.t/minute)] = true
+			}
+		}
+		require.Equal(t, len(starts), r.Len(), "slots at minute %d", i)
+	}
+}
+
+// Scenario: counts beyond 2^53, where float64 has no halves and soon no ones. Guarantees: a slot gives back what it was given.
+func TestHugeCountsAreKept(t *testing.T) {
+	l := budget.NewLayout(burn...)
+	for _, total := range []float64{1 << 32, 1<<53 - 1, 1 << 53, 1 << 55, 1 << 64, 1e300} {
+		for _, good := range []float64{0, 1, 1 << 31, total} {
+			c := budget.Counts{Good: good, Total: total}
+			r := ring(l, added{start, c}, added{start + 10*minute, budget.Counts{Observed: time.Second}})
+			assert.Equal(t, c, r.Sum(l, start, start+minute))
+		}
+	}
 }
 
 func TestNothingWithinTheLongestWindowIsLostOrInvented(t *testing.T) {
