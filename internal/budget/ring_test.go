@@ -3,6 +3,7 @@
 package budget_test
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -104,13 +105,28 @@ func drawWindows(t *rapid.T) []time.Duration {
 	return windows
 }
 
-// drawAdds draws adds within a little more than the span, recent ones more often. Fractions are eighths, and large numbers
-// leave room, so that every sum is exact.
+// ages are how long before start something may lie, up to the age most: all kinds of slots and their edges alike, for
+// numbers that rapid draws are mostly small.
+func ages(most time.Duration) (list []time.Duration) {
+	for _, step := range []time.Duration{1, 5, 30, 2 * 60, 6 * 60, 24 * 60, 3 * 24 * 60, 9 * 24 * 60} {
+		for i := range time.Duration(42) {
+			for _, age := range []time.Duration{i * step * time.Minute, i*step*time.Minute + time.Duration(start%int64(9*day))} {
+				if age <= most {
+					list = append(list, age)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// drawAdds draws adds within a little more than the span. Fractions are eighths, and large numbers leave room, so that every
+// sum is exact.
 func drawAdds(t *rapid.T, span time.Duration) []added {
+	ages := rapid.SampledFrom(ages(span + span/8))
 	least := rapid.SampledFrom([]int{0, 50}).Draw(t, "at least") // rapid likes lists to be short
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) added {
-		ages := []time.Duration{2 * time.Minute, time.Hour, 2 * day, span, span + span/8}
-		age := rapid.Int64Range(0, int64(rapid.SampledFrom(ages).Draw(t, "at most"))).Draw(t, "age")
+		age := int64(ages.Draw(t, "age")) + rapid.Int64Range(-1, minute).Draw(t, "and")
 		total := float64(rapid.Uint64Range(0, rapid.SampledFrom([]uint64{3, 5000, 1 << 40}).Draw(t, "most")).Draw(t, "total"))
 		good := math.Floor(total * rapid.Float64Range(0, 1).Draw(t, "share"))
 		if rapid.IntRange(0, 9).Draw(t, "kind") == 0 {
@@ -134,7 +150,7 @@ func TestTheOrderOfAddsDoesNotMatter(t *testing.T) {
 	check(t, func(t *rapid.T, l *budget.Layout, _ []time.Duration, list []added) {
 		want := ring(l, list...).State()
 		assert.Equal(t, want, ring(l, rapid.Permutation(list).Draw(t, "order")...).State())
-		slices.SortStableFunc(list, func(a, b added) int { return int(a.t/minute - b.t/minute) })
+		slices.SortStableFunc(list, func(a, b added) int { return cmp.Compare(a.t, b.t) })
 		assert.Equal(t, want, ring(l, list...).State())
 	})
 }
@@ -175,7 +191,7 @@ func TestRollingIsRecomputedFromRawAtTheRingsResolution(t *testing.T) {
 		}
 		assert.Equal(t, want, r.Sums(l, to, windows, make([]budget.Counts, 3)))
 
-		from := start - rapid.Int64Range(-int64(time.Hour), int64(l.Span())).Draw(t, "ago")
+		from := start - int64(rapid.SampledFrom(ages(l.Span())).Draw(t, "ago"))
 		assert.Equal(t, m.sum(from, to), r.Sum(l, from, to))
 		assert.Equal(t, m.sum(math.MinInt64, math.MaxInt64), r.Sum(l, math.MinInt64, math.MaxInt64))
 	})
