@@ -227,6 +227,25 @@ func TestEveryMinuteIsWhereTheModelHasIt(t *testing.T) {
 	}
 }
 
+// Scenario: two events, and nothing between them. Guarantees: the older is forgotten by its age alone, however few slots
+// lead there, and whichever comes first.
+func TestForgettingGoesByAgeAlone(t *testing.T) {
+	l := budget.NewLayout(burn...)
+	one := budget.Counts{Good: 1, Total: 1}
+	forgotten := 0
+	for age := 27 * day; age < 30*day; age += 10 * time.Minute {
+		list := []added{{start, one}, {start - int64(age), one}}
+		want := newModel(burn, list).sum(0, math.MaxInt64)
+		require.Equal(t, want, ring(l, list...).Sum(l, 0, math.MaxInt64), age)
+		slices.Reverse(list)
+		require.Equal(t, want, ring(l, list...).Sum(l, 0, math.MaxInt64), age)
+		if want == one {
+			forgotten++
+		}
+	}
+	assert.NotZero(t, forgotten)
+}
+
 // Scenario: counts beyond 2^53, where float64 has no halves and soon no ones. Guarantees: a slot gives back what it was given.
 func TestHugeCountsAreKept(t *testing.T) {
 	l := budget.NewLayout(burn...)
