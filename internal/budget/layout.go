@@ -32,22 +32,28 @@ type level struct {
 }
 
 // NewLayout makes the layout for the rolling windows that will be asked for. The far edge of a window is known to a
-// twelfth of it, of a week and more to a 24th, at best to the minute. What is no longer than 0 is no window.
+// twelfth of it, of a week and more to a 24th, at best to the minute. What is not longer than 0 is no window; without
+// any, minutes are kept.
 func NewLayout(windows ...time.Duration) *Layout {
 	windows = slices.DeleteFunc(slices.Clone(windows), func(w time.Duration) bool { return w <= 0 })
 	slices.Sort(windows)
-	l := &Layout{}
-	for _, w := range windows {
-		width, until := minutes(resolution(w)), minutes(w+grace)
-		if n := len(l.levels); n > 0 && l.levels[n-1].width == width {
-			l.levels[n-1].until = until
-		} else {
-			l.levels = append(l.levels, level{width, until})
-		}
-		l.span = w
+	if len(windows) == 0 {
+		windows = []time.Duration{ladder[0]}
 	}
-	if len(l.levels) == 0 {
-		l.levels = []level{{minutes(ladder[0]), minutes(grace)}}
+	finest, longest := resolution(windows[0]), windows[len(windows)-1]
+	l := &Layout{span: longest}
+	for _, width := range ladder {
+		if width < finest || width > resolution(longest) {
+			continue
+		}
+		// Widths that no window asks for are steps on the way: without them a day would stay a thousand minutes until it is over.
+		until := grace
+		for _, w := range windows {
+			if resolution(w) <= width {
+				until = w + grace
+			}
+		}
+		l.levels = append(l.levels, level{minutes(width), minutes(until)})
 	}
 	return l
 }
@@ -70,7 +76,7 @@ func resolution(w time.Duration) time.Duration {
 // minutes is d in minutes, rounded up.
 func minutes(d time.Duration) uint32 { return uint32((d-1)/time.Minute + 1) }
 
-// Span is the longest window. What is older than it is forgotten.
+// Span is the longest window. What is older is forgotten, some minutes or a slot later.
 func (l *Layout) Span() time.Duration { return l.span }
 
 // Resolution is how coarse the far edge of window w is.
@@ -117,8 +123,8 @@ func (p *places) slot(minute uint32) uint32 {
 // forgotten says that minute, and all before it, are older than any window asks for.
 func (p *places) forgotten(minute uint32) bool {
 	// Going by the coarsest slot, whatever the width at this age: all finer ones within it go together.
-	return int64(minute) <= p.gone+int64(p.levels[len(p.levels)-1].width) &&
-		int64(floor(minute, p.levels[len(p.levels)-1].width)) <= p.gone
+	width := p.levels[len(p.levels)-1].width
+	return int64(minute) < p.gone+int64(width) && int64(floor(minute, width)) <= p.gone
 }
 
 func floor(minute, width uint32) uint32 { return minute - minute%width }

@@ -31,7 +31,7 @@ func minuteAfter(t int64) uint32 {
 
 // Add puts counts at event time t. Times mostly rise, but older ones may come too. What is older than the longest window
 // before the newest time is forgotten, whenever it comes; so is what cannot be a count (negative, NaN, infinite).
-// Observed is rounded to whole seconds.
+// Nothing changes nothing, the newest time neither. Observed is rounded to whole seconds.
 func (r *Ring) Add(l *Layout, t int64, c Counts) {
 	n, ok := c.clean()
 	if !ok {
