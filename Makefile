@@ -24,6 +24,7 @@ GOLANGCI_LINT := .tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
 PROMETHEUS    := .tools/prometheus-$(PROMETHEUS_VERSION)
 PROMTOOL      := .tools/promtool-$(PROMETHEUS_VERSION)
 SLOTH         := .tools/sloth-$(SLOTH_VERSION)
+ALERTMANAGER  := .tools/alertmanager-$(ALERTMANAGER_VERSION)
 
 # To be set by the caller: make test TESTFLAGS=-count=1, make demo DEMOFLAGS='-for 1m', make bench BENCH=Window,
 # make nightly FUZZTIME=10m.
@@ -55,7 +56,7 @@ test: build ## Unit tests, and end to end against bin/otelcol-llm
 	go test $(TESTFLAGS) ./...
 
 .PHONY: test-backends
-test-backends: build $(PROMETHEUS) $(PROMTOOL) $(SLOTH) ## End to end with real Prometheus and Sloth (builds them once, four CPU minutes)
+test-backends: build $(PROMETHEUS) $(PROMTOOL) $(SLOTH) $(ALERTMANAGER) ## End to end with real Prometheus, Sloth and Alertmanager (builds them once, five CPU minutes)
 	go test $(TESTFLAGS) -tags backends ./tests/backends
 
 .PHONY: test-engine
@@ -108,3 +109,6 @@ $(PROMETHEUS) $(PROMTOOL):
 
 $(SLOTH):
 	@tools/install.sh github.com/slok/sloth/cmd/sloth@$(SLOTH_VERSION) $@
+
+$(ALERTMANAGER):
+	@tools/install.sh github.com/prometheus/alertmanager/cmd/alertmanager@$(ALERTMANAGER_VERSION) $@
