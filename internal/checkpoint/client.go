@@ -5,6 +5,7 @@ package checkpoint
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -21,9 +22,25 @@ func Client(ctx context.Context, host component.Host, storageID component.ID, ki
 	if !ok {
 		return nil, fmt.Errorf("storage: extension %q keeps no state: name a storage extension, such as file_storage", storageID)
 	}
-	client, err := keeper.GetClient(ctx, kind, owner, name)
+	var client storage.Client
+	err := guard(func() (err error) {
+		client, err = keeper.GetClient(ctx, kind, owner, name)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("storage: %q: %w", storageID, err)
 	}
 	return client, nil
+}
+
+// guard makes an error of a panic. Where a file is damaged, file_storage's database panics, and where one was cut short,
+// reading its memory map is a fault, which ends the process even where file_storage would recreate the file.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the storage is damaged, move its file away or let the extension recreate it: %v", r)
+		}
+	}()
+	return f()
 }

@@ -3,9 +3,11 @@
 package checkpoint
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
@@ -27,11 +29,11 @@ var (
 )
 
 // fileHost is a Collector with a file_storage that keeps its files in dir.
-func fileHost(t testing.TB, dir string) host {
+func fileHost(t testing.TB, dir string, recreate ...bool) host {
 	t.Helper()
 	factory := filestorage.NewFactory()
 	cfg := factory.CreateDefaultConfig().(*filestorage.Config)
-	cfg.Directory = dir
+	cfg.Directory, cfg.Recreate = dir, slices.Contains(recreate, true)
 	ext, err := factory.Create(t.Context(), extensiontest.NewNopSettings(factory.Type()), cfg)
 	require.NoError(t, err)
 	return host{fileStorage: ext, component.MustNewID("other"): nil}
@@ -84,6 +86,49 @@ func TestWithoutAStorageTheErrorSaysWhatToDo(t *testing.T) {
 	f(host{}, "file_storage", `storage: no extension "file_storage" is running: add it under extensions and service.extensions`)
 	f(fileHost(t, missing), "other", `storage: extension "other" keeps no state: name a storage extension, such as file_storage`)
 	f(fileHost(t, missing), "file_storage", `storage: "file_storage": open `+missing)
+}
+
+// Scenario: a file is cut short anywhere, as a full disk or a copy that was broken off leaves it.
+// Guarantees: the Collector stays up. There is an error that says what to do, or the whole last generation, or, where
+// the extension recreates damaged files, an empty state.
+func TestAFileThatWasCutShortDoesNotTakeTheCollectorDown(t *testing.T) {
+	const damaged = "the storage is damaged, move its file away or let the extension recreate it: "
+	last := parts{"x": bytes.Repeat([]byte{4}, 50<<10), "y": {4}}
+	for _, recreate := range []bool{false, true} {
+		for pages := int64(3); ; pages += 3 {
+			dir := t.TempDir()
+			client := fileClient(t, dir)
+			s, _ := opened(t, client)
+			for i := range byte(5) {
+				require.NoError(t, s.Save(t.Context(), parts{"x": bytes.Repeat([]byte{i}, 50<<10), "y": {i}}, nil))
+			}
+			require.NoError(t, client.Close(t.Context()))
+			file := filepath.Join(dir, "connector_slo_chat")
+			info, err := os.Stat(file)
+			require.NoError(t, err)
+			if pages*4096 > info.Size() {
+				require.Greater(t, pages, int64(60), "the file was cut in many places")
+				break
+			}
+			require.NoError(t, os.Truncate(file, pages*4096))
+			client, err = Client(t.Context(), fileHost(t, dir, recreate), fileStorage, component.KindConnector, owner, "")
+			if err != nil {
+				assert.False(t, recreate)
+				assert.ErrorContains(t, err, damaged)
+				continue
+			}
+			state, _, err := New(client, "test").Load(t.Context())
+			assert.NoError(t, client.Close(t.Context()))
+			switch {
+			case err != nil:
+				assert.ErrorContains(t, err, damaged)
+			case state.Sequence == 5:
+				assert.Equal(t, last, state.Parts)
+			default:
+				assert.True(t, recreate && state.Sequence == 0, "%d pages: generation %d", pages, state.Sequence)
+			}
+		}
+	}
 }
 
 func BenchmarkSave(b *testing.B) {

@@ -89,7 +89,7 @@ func (s *Store) manifests(ctx context.Context) (all []found, damage []error, err
 	for i, at := range [...]slot{false, true} {
 		ops[i] = storage.GetOperation(s.manifestKey(at))
 	}
-	if err := s.client.Batch(ctx, ops[:]...); err != nil {
+	if err := s.batch(ctx, ops[:]...); err != nil {
 		return nil, nil, fmt.Errorf("checkpoint: read %s: %w", s.prefix, err)
 	}
 	for i, at := range [...]slot{false, true} {
@@ -117,7 +117,7 @@ func (s *Store) values(ctx context.Context, m found) (values map[string][]byte, 
 		names = append(names, name)
 		ops = append(ops, storage.GetOperation(s.partKey(name, e.Slot)))
 	}
-	if err := s.client.Batch(ctx, ops...); err != nil {
+	if err := s.batch(ctx, ops...); err != nil {
 		return nil, nil, fmt.Errorf("checkpoint: read %s: %w", s.prefix, err)
 	}
 	values = make(map[string][]byte, len(names))
@@ -170,7 +170,7 @@ func (s *Store) Save(ctx context.Context, changed map[string][]byte, removed []s
 	// All in one go, which a storage with transactions does as a whole or not at all. Another one may stop anywhere, and
 	// in any order: the manifest checks only together with every value that it names.
 	ops = append(ops, storage.SetOperation(s.manifestKey(!s.slot), value))
-	if err := s.client.Batch(ctx, ops...); err != nil {
+	if err := s.batch(ctx, ops...); err != nil {
 		s.stale = appendAbsent(s.stale, next.Parts, s.parts)
 		return fmt.Errorf("checkpoint: write %s: %w", s.prefix, err)
 	}
@@ -187,6 +187,10 @@ func appendAbsent(names []string, from, other map[string]entry) []string {
 		}
 	}
 	return names
+}
+
+func (s *Store) batch(ctx context.Context, ops ...*storage.Operation) error {
+	return guard(func() error { return s.client.Batch(ctx, ops...) })
 }
 
 func (s *Store) manifestKey(at slot) string { return s.prefix + "/manifest/" + at.String() }

@@ -57,8 +57,7 @@ func (e *Exponential) Normalize() bool {
 	if e.Scale < MinScale || e.Scale > MaxScale || !(e.ZeroThreshold >= 0) || e.ZeroCount > MaxCount {
 		return false
 	}
-	lo := int64(index(e.Scale, smallestNormal)) - 1
-	hi := int64(index(e.Scale, math.MaxFloat64)) + 1
+	lo, hi := indexes(e.Scale)
 	n := e.ZeroCount
 	for _, b := range [...]*Buckets{&e.Positive, &e.Negative} {
 		b.trim()
@@ -72,6 +71,11 @@ func (e *Exponential) Normalize() bool {
 		}
 	}
 	return true
+}
+
+// indexes is the range of indexes that floats map to at a scale, and one more on each side for rounding.
+func indexes(scale int32) (lo, hi int64) {
+	return int64(index(scale, smallestNormal)) - 1, int64(index(scale, math.MaxFloat64)) + 1
 }
 
 // smallestNormal is the smallest float of full precision; smaller ones share its bucket.
