@@ -52,11 +52,11 @@ func (e *engine) publishMetrics(ctx context.Context) {
 // collect writes the series with something to tell, and in turns all the others, so that each is told once in every
 // refresh_interval. The caller holds the mutex.
 func (e *engine) collect() []*emit.Batch {
-	batches := []*emit.Batch{emit.NewBatch(metadata.ScopeName)}
+	batches := []*emit.Batch{emit.NewBatch(metadata.ScopeName, emit.Enabled{})}
 	to := func() *emit.Batch {
 		last := batches[len(batches)-1]
 		if last.Points() >= maxBatchPoints {
-			last = emit.NewBatch(metadata.ScopeName)
+			last = emit.NewBatch(metadata.ScopeName, emit.Enabled{})
 			batches = append(batches, last)
 		}
 		return last
@@ -94,33 +94,20 @@ func (e *engine) series(batch *emit.Batch, s *judge.Series, now time.Time) {
 		// No input yet, so there is no event time: the promise is shown as of a window that no input can still belong to.
 		at = window.Start(now.UnixNano(), s.Window()) - int64(s.Window())
 	}
-	to := e.resource(batch, s.Identity)
-	label := func(m pcommon.Map) { describe(m, s.Identity) }
+	to := e.of(batch, s.Identity)
 	if s.First() != window.Unset {
 		good, bad, told := s.Events()
-		for _, o := range [...]struct {
-			outcome string
-			n       uint64
-		}{{"good", good}, {"bad", bad}} {
-			m := to.Counter(sliEvents, s.First(), told, o.n)
-			label(m)
-			m.PutStr("outcome", o.outcome)
-		}
+		to.Counter(sliEvents, s.First(), told, good, "outcome", "good")
+		to.Counter(sliEvents, s.First(), told, bad, "outcome", "bad")
 	}
-	label(to.Gauge(objective, at, slo.TargetValue()))
-	to.StateSet(state, at, int(r.State), label)
+	to.Gauge(objective, at, slo.TargetValue())
+	to.StateSet(state, at, int(r.State))
 	if r.State == judge.NoData {
 		return
 	}
-	label(to.Gauge(sliValue, at, r.Value))
-	for _, b := range [...]struct {
-		bound string
-		value float64
-	}{{"lower", r.Lower}, {"upper", r.Upper}} {
-		m := to.Gauge(sliBound, at, b.value)
-		label(m)
-		m.PutStr("bound", b.bound)
-	}
+	to.Gauge(sliValue, at, r.Value)
+	to.Gauge(sliBound, at, r.Lower, "bound", "lower")
+	to.Gauge(sliBound, at, r.Upper, "bound", "upper")
 	if r.State == judge.AtRisk {
 		e.warnOfShortResolution(slo)
 	}
@@ -128,22 +115,17 @@ func (e *engine) series(batch *emit.Batch, s *judge.Series, now time.Time) {
 
 // retire ends the series of a result of which nothing more is told: an alert on a promise that is no more must not go on.
 func (e *engine) retire(batch *emit.Batch, r *judge.Retired) {
-	to := e.resource(batch, r.Identity)
-	end := func(m *emit.Metric, key string, values ...string) {
-		for _, value := range values {
-			attributes := to.Stale(m, r.At)
-			describe(attributes, r.Identity)
-			if key != "" {
-				attributes.PutStr(key, value)
-			}
-		}
+	to := e.of(batch, r.Identity)
+	to.Stale(sliEvents, r.At, "outcome", "good")
+	to.Stale(sliEvents, r.At, "outcome", "bad")
+	to.Stale(objective, r.At)
+	to.Stale(state, r.At)
+	to.Stale(sliValue, r.At)
+	to.Stale(sliBound, r.At, "bound", "lower")
+	to.Stale(sliBound, r.At, "bound", "upper")
+	for _, policy := range r.Policies {
+		to.Stale(violations, r.At, "slo.policy", policy)
 	}
-	end(sliEvents, "outcome", "good", "bad")
-	end(objective, "", "")
-	end(state, "state", state.States...)
-	end(sliValue, "", "")
-	end(sliBound, "bound", "lower", "upper")
-	end(violations, "slo.policy", r.Policies...)
 }
 
 // warnOfShortResolution says, once an SLO, that its verdict is only a bound.
@@ -161,14 +143,13 @@ func (e *engine) tally(batch *emit.Batch, t *judge.Tally) {
 	if at == window.Unset {
 		return
 	}
-	m := e.resource(batch, t.Of()).Counter(violations, start, at, n)
-	describe(m, t.Of())
-	m.PutStr("slo.policy", t.Policy())
+	e.of(batch, t.Of()).Counter(violations, start, at, n, "slo.policy", t.Policy())
 }
 
-// resource is where results go: who the tenant is, and which collector says so.
-func (e *engine) resource(batch *emit.Batch, of *judge.Identity) *emit.Resource {
-	return batch.Resource(of.Tenant(tenantKeys), func(m pcommon.Map) { e.describeResource(m, of) })
+// of is where results go: who the tenant is, and which collector says so.
+func (e *engine) of(batch *emit.Batch, of *judge.Identity) emit.Series {
+	return batch.Resource(of.Tenant(tenantKeys), func(m pcommon.Map) { e.describeResource(m, of) }).
+		Series(func(m pcommon.Map) { describe(m, of) })
 }
 
 func (e *engine) describeResource(m pcommon.Map, of *judge.Identity) {
