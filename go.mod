@@ -4,7 +4,6 @@ go 1.27.3
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0
-	github.com/fxamacker/cbor/v2 v2.9.0
 	github.com/fxamacker/cbor/v2 v2.10.0
 	github.com/lightstep/go-expohisto v1.0.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.149.0
