@@ -99,6 +99,15 @@ func TestExplainInPlainWords(t *testing.T) {
 	golden(t, "promises.explain.txt", out)
 }
 
+// Scenario: goodput and token rates from spans and counters, a composite, scores with a range, maintenance. Guarantees: as
+// above.
+func TestExplainOfRatesCompositesAndMaintenance(t *testing.T) {
+	out, errOut, status := run(t, "", "explain", "testdata/goodput.yaml")
+	assert.Equal(t, fine, status)
+	assert.Empty(t, errOut)
+	golden(t, "goodput.explain.txt", out)
+}
+
 func TestExplainSaysOfWhatIsNotMeasuredWhy(t *testing.T) {
 	out, errOut, status := run(t, "", "explain", "testdata/elsewhere.yaml")
 	assert.Equal(t, fine, status)
