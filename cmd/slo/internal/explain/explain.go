@@ -94,6 +94,9 @@ func subject(slo *openslo.SLO) string {
 		if in.Ratio.Raw != nil {
 			return "what " + source(in.Ratio.Raw) + " is the ratio of"
 		}
+		if total := in.Ratio.Total; total.Type == openslo.TypeOpenTelemetry && total.Signal != openslo.SignalMetrics {
+			return counted(total)
+		}
 		return "the events that " + source(in.Ratio.Total) + " counts"
 	}
 	switch s := in.Threshold; {
@@ -175,12 +178,18 @@ func goodEvents(slo *openslo.SLO) []string {
 		}
 		return []string{source(r.Raw) + condition(r.Raw) + " is the share of " + of + " ones already; each reading counts as one event."}
 	case r.Good != nil:
-		return []string{"What " + source(r.Good) + " counts" + condition(r.Good) + ".",
-			"Out of what " + source(r.Total) + " counts" + condition(r.Total) + "."}
+		return []string{capital(counted(r.Good)) + condition(r.Good) + ".", "Out of " + counted(r.Total) + condition(r.Total) + "."}
 	default:
-		return []string{"What " + source(r.Total) + " counts" + condition(r.Total) + ".",
-			"Except what " + source(r.Bad) + " counts" + condition(r.Bad) + "."}
+		return []string{capital(counted(r.Total)) + condition(r.Total) + ".", "Except " + counted(r.Bad) + condition(r.Bad) + "."}
 	}
+}
+
+// counted is what a part of a ratio counts.
+func counted(s *openslo.Selector) string {
+	if s.Type == openslo.TypeOpenTelemetry && s.Signal != openslo.SignalMetrics {
+		return "the " + things(s.Signal)
+	}
+	return "what " + source(s) + " counts"
 }
 
 func condition(s *openslo.Selector) string {
