@@ -51,7 +51,7 @@ func TestAWrongConfigurationNamesItsKeyAndTheCure(t *testing.T) {
 	f("slo_catalog/none", none)
 	f("slo_catalog/empty", none)
 	f("slo_catalog/blank", `paths[1]: is empty: write a file, glob or directory, or remove it
-paths[2]: unknown builtin "vlm": known are mlperf, vllm
+paths[2]: unknown builtin "vlm": known are goodput, mlperf, vllm
 paths[3]: is empty`)
 	f("slo_catalog/interval", "reload_interval: -1s is negative: write e.g. 10s, or 0 to never reload")
 	f("slo_catalog/number", "reload_interval: 10 has no unit")

@@ -80,7 +80,7 @@ spec:
 	ext := created(t, extensiontest.NewNopSettings(metadata.Type), "*.yaml", "missing")
 	require.EqualError(t, ext.Start(t.Context(), componenttest.NewNopHost()), `4 problems in the SLO files:
 a.yaml:3: metadata.name: "A" is no RFC 1123 name: write up to 63 lower case letters, digits and inner dashes, e.g. chat-ttft
-b.yaml:2: kind: "Servce" is not known: write Service, DataSource, AlertNotificationTarget, AlertCondition, AlertPolicy, SLI, SLO or ViolationPolicy (did you mean Service?)
+b.yaml:2: kind: "Servce" is not known: write Service, DataSource, AlertNotificationTarget, AlertCondition, AlertPolicy, SLI, SLO, ViolationPolicy or MaintenanceWindow (did you mean Service?)
 c.yaml:10: spec.thresholdMetric.metricSource.spec.condition: is no OTTL condition: attributes[model_name] does not say what it belongs to: write datapoint.attributes[model_name], or metric, scope or resource before the dot; text stands in quotes
 missing: no such file or directory: correct the path`)
 	require.NoError(t, ext.Shutdown(t.Context()))
@@ -111,17 +111,21 @@ spec:
       op: lt
       value: 0.5
       target: 0.99
+    - indicator: {metadata: {name: other}, spec: {ratioMetric: {rawType: success, raw: {metricSource: {type: Datadog, spec: {query: a}}}}}}
+      target: 0.99
 `), 0o600))
-	f := func(path, wantMessage string, wantFields map[string]any) {
+	f := func(path, wantMessage string, wantFields ...map[string]any) {
 		t.Helper()
 		core, logs := observer.New(zap.WarnLevel)
 		set := extensiontest.NewNopSettings(metadata.Type)
 		set.Logger = zap.New(core)
 		ext := created(t, set, path)
 		require.NoError(t, ext.Start(t.Context(), componenttest.NewNopHost()))
-		require.Equal(t, 1, logs.Len())
-		assert.Equal(t, wantMessage, logs.All()[0].Message)
-		assert.Equal(t, wantFields, logs.All()[0].ContextMap())
+		require.Equal(t, len(wantFields), logs.Len())
+		for i, want := range wantFields {
+			assert.Equal(t, wantMessage, logs.All()[i].Message)
+			assert.Equal(t, want, logs.All()[i].ContextMap())
+		}
 		require.NoError(t, ext.Shutdown(t.Context()))
 	}
 	f("empty.yaml", "SLO catalog has no SLO, so nothing will be evaluated", map[string]any{"paths": []any{"empty.yaml"}})
@@ -130,8 +134,11 @@ spec:
 		"slo_ids": []any{"llm:shop:latency:p99"},
 	})
 	f("composite.yaml", "SLOs are not evaluated here", map[string]any{
-		"reason":  "it is part of a composite SLO, and those are not judged yet",
-		"slo_ids": []any{"llm:shop:experience:latency-p99"},
+		"reason":  "its metricSource is of type Datadog, which another tool measures, and not opentelemetry",
+		"slo_ids": []any{"llm:shop:experience:other-99"},
+	}, map[string]any{
+		"reason":  "its part llm:shop:experience:other-99 is not: its metricSource is of type Datadog, which another tool measures, and not opentelemetry",
+		"slo_ids": []any{"llm:shop:experience:composite"},
 	})
 }
 

@@ -12,6 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/contexts/ottlspan"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/ottlfuncs"
 
 	"github.com/otelcol-llm/otelcol-llm/extension/slocatalogextension/samples"
 	"github.com/otelcol-llm/otelcol-llm/internal/doctest"
@@ -119,6 +123,79 @@ func TestTheMLPerfSampleTellsModelsByTheirNames(t *testing.T) {
 	f("openai/gpt-oss-120b", both("gpt-oss-120b")...)
 	f("openai/gpt-oss-20b")
 	f("Qwen/Qwen2.5-7B-Instruct")
+}
+
+func TestTheGoodputSampleSaysWhatItMeans(t *testing.T) {
+	c, err := load([]string{"builtin:goodput"})
+	require.NoError(t, err)
+	var got []string
+	for _, s := range c.SLOs {
+		got = append(got, strings.Join([]string{s.ID, string(s.Class), s.Target(), s.Unit, strings.Join(s.GroupBy, ",")}, " "))
+	}
+	assert.Equal(t, []string{
+		"llm:goodput:rate:p95 throughput 1.0000 requests_per_second gen_ai.response.model",
+		"llm:goodput:ratio:99 availability 0.9900 ratio gen_ai.response.model",
+		"llm:goodput:tokens:p99 throughput 10.0000 tokens_per_second gen_ai.response.model",
+	}, got)
+	assert.Equal(t, "span.name == \"llm_request\" and "+c.SLOs[0].Indicator.Threshold.Counted, c.SLOs[1].Indicator.Ratio.Good.Condition,
+		"a good request is the same one in both")
+}
+
+// Scenario: spans as vLLM writes them, of requests that keep both limits, one of them, and none; of one token, and without
+// any. Guarantees: good is who keeps both, and everybody counts; the rate of tokens is that after the first.
+func TestTheGoodputSampleTellsGoodRequests(t *testing.T) {
+	c, err := load([]string{"builtin:goodput"})
+	require.NoError(t, err)
+	parser, err := ottlspan.NewParser(ottlfuncs.StandardConverters[*ottlspan.TransformContext](),
+		componenttest.NewNopTelemetrySettings(), ottlspan.EnablePathContextNames())
+	require.NoError(t, err)
+	ratio, tokens := c.SLOs[1].Indicator.Ratio, c.SLOs[2].Indicator.Threshold
+	good, err := parser.ParseCondition(ratio.Good.Condition)
+	require.NoError(t, err)
+	total, err := parser.ParseCondition(ratio.Total.Condition)
+	require.NoError(t, err)
+	several, err := parser.ParseCondition(tokens.Condition)
+	require.NoError(t, err)
+	rate, err := parser.ParseValueExpression(tokens.Value)
+	require.NoError(t, err)
+
+	spans := ptrace.NewTraces().ResourceSpans().AppendEmpty()
+	scope := spans.ScopeSpans().AppendEmpty()
+	f := func(attributes map[string]any, wantGood bool, wantRate float64) {
+		t.Helper()
+		span := scope.Spans().AppendEmpty()
+		span.SetName("llm_request")
+		require.NoError(t, span.Attributes().FromRaw(attributes))
+		tc := ottlspan.NewTransformContextPtr(spans, scope, span)
+		defer tc.Close()
+		ok, err := good.Eval(t.Context(), tc)
+		require.NoError(t, err)
+		assert.Equal(t, wantGood, ok, attributes)
+		ok, err = total.Eval(t.Context(), tc)
+		require.NoError(t, err)
+		assert.True(t, ok)
+		ok, err = several.Eval(t.Context(), tc)
+		require.NoError(t, err)
+		require.Equal(t, wantRate > 0, ok)
+		if ok {
+			v, err := rate.Eval(t.Context(), tc)
+			require.NoError(t, err)
+			assert.InDelta(t, wantRate, v, 1e-9)
+		}
+	}
+	request := func(ttft, decode float64, tokens int64) map[string]any {
+		return map[string]any{"gen_ai.latency.time_to_first_token": ttft, "gen_ai.latency.time_in_model_decode": decode,
+			"gen_ai.usage.completion_tokens": tokens}
+	}
+	f(request(0.5, 5, 101), true, 20)
+	f(request(2, 12.5, 126), true, 10) // both at their limits
+	f(request(2.1, 5, 101), false, 20) // too late
+	f(request(0.5, 20, 101), false, 5) // too slow
+	f(request(3, 20, 101), false, 5)
+	f(request(0.5, 0, 1), true, 0)    // one token
+	f(request(-1, -1, 101), false, 0) // not known
+	f(map[string]any{"gen_ai.usage.completion_tokens": int64(0)}, false, 0)
+	f(nil, false, 0)
 }
 
 // Scenario: a threshold between two bucket boundaries could only be judged by interpolation. Guarantees: those of

@@ -3,7 +3,9 @@
 package openslo
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -206,11 +208,7 @@ func (p *parser) readAlertPolicy(h head, v value) (alertPolicy, bool) {
 		o.problemf("does not say when it alerts: write alertWhenBreaching: true, alertWhenResolved or alertWhenNoData")
 	}
 	p.readConditions(o, &a)
-	if t, ok := o.get("notificationTargets"); ok {
-		for _, item := range t.listOrNone() {
-			p.addTarget(item, &a)
-		}
-	}
+	a.Targets = p.readTargets(o)
 	return a, len(p.problems) == before
 }
 
@@ -239,27 +237,33 @@ func (p *parser) readConditions(o object, a *alertPolicy) {
 	a.Condition = a.condition.AlertCondition
 }
 
-func (p *parser) addTarget(item value, a *alertPolicy) {
-	ref, name, h, spec, ok := p.inline(item, KindAlertNotificationTarget, "targetRef")
+// readTargets reads notificationTargets, which may be empty: references and inline documents.
+func (p *parser) readTargets(o object) []AlertNotificationTarget {
+	v, ok := o.get("notificationTargets")
 	if !ok {
-		return
+		return nil
 	}
-	var t AlertNotificationTarget
-	if name != "" {
-		t, ok = byRef(p, ref, KindAlertNotificationTarget, name, p.targets)
-	} else {
-		t, ok = p.readNotificationTarget(h, spec)
-	}
-	if !ok {
-		return
-	}
-	for _, other := range a.Targets {
-		if other.Name == t.Name {
+	var targets []AlertNotificationTarget
+	for _, item := range v.listOrNone() {
+		ref, name, h, spec, ok := p.inline(item, KindAlertNotificationTarget, "targetRef")
+		if !ok {
+			continue
+		}
+		var t AlertNotificationTarget
+		if name != "" {
+			t, ok = byRef(p, ref, KindAlertNotificationTarget, name, p.targets)
+		} else {
+			t, ok = p.readNotificationTarget(h, spec)
+		}
+		switch {
+		case !ok:
+		case slices.ContainsFunc(targets, func(other AlertNotificationTarget) bool { return other.Name == t.Name }):
 			item.problemf("AlertNotificationTarget %s stands twice in the list: keep one", shown(t.Name))
-			return
+		default:
+			targets = append(targets, t)
 		}
 	}
-	a.Targets = append(a.Targets, t)
+	return targets
 }
 
 // boundAlert is an alert policy of an SLO.
@@ -310,6 +314,10 @@ func (b boundAlert) check(slo SLO, objectives []placedObjective) {
 			c.lookback.node.Value, slo.TimeWindow.Duration)
 	}
 	for _, obj := range objectives {
+		instead := fmt.Sprintf("give the objective in line %d its own SLO and alert", obj.at.pos().Line)
+		if obj.Name == compositeName {
+			instead = "promise more of its parts"
+		}
 		most := obj.MaxBurnRate()
 		beyond := c.Threshold > most*(1+1e-9) || c.Op == OpGT && c.Threshold >= most*(1-1e-9)
 		if c.Threshold > 0 && beyond {
@@ -318,8 +326,8 @@ func (b boundAlert) check(slo SLO, objectives []placedObjective) {
 				word = "above"
 			}
 			b.complain(c.threshold,
-				"a burn rate %s %s can never be reached: with the target %s it is at most %s, when every event is bad; write a lower threshold, or give the objective in line %d its own SLO and alert",
-				word, c.threshold.node.Value, trimmed(obj.Target), shortest(most), obj.at.pos().Line)
+				"a burn rate %s %s can never be reached: with the target %s it is at most %s, when every event is bad; write a lower threshold, or %s",
+				word, c.threshold.node.Value, trimmed(obj.Target), shortest(most), instead)
 		}
 	}
 }

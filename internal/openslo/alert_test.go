@@ -34,8 +34,8 @@ func TestAlertPoliciesAreResolvedIntoTheSLOsThatUseThem(t *testing.T) {
 }
 
 // Scenario: a composite SLO over two indicators in different units. Guarantees: each objective is in the catalog with
-// its own indicator, unit and weight, and is told to be not judged and why.
-func TestACompositeIsInTheCatalogAndSaysThatItIsNotJudged(t *testing.T) {
+// its own indicator, unit and weight, and is judged by itself.
+func TestThePartsOfACompositeAreJudgedByThemselves(t *testing.T) {
 	c, err := Parse(source(t, "testdata/good/alerts.yaml"))
 	require.NoError(t, err)
 	ttft := find(t, c, "llm:chat:chat-experience:ttft-p95")
@@ -45,8 +45,7 @@ func TestACompositeIsInTheCatalogAndSaysThatItIsNotJudged(t *testing.T) {
 	assert.Equal(t, []string{"ratio", "availability", "0.9900"}, []string{errs.Unit, string(errs.Class), errs.Target()})
 	assert.Equal(t, &Composite{Weight: 1, Share: 0.25}, errs.Composite)
 	for _, s := range []SLO{ttft, errs} {
-		assert.False(t, s.Evaluated())
-		assert.Equal(t, "it is part of a composite SLO, and those are not judged yet", s.NotEvaluated())
+		assert.True(t, s.Evaluated())
 		assert.Equal(t, "Asia/Kolkata", s.TimeWindow.Location.String())
 	}
 }

@@ -20,7 +20,7 @@ type Catalog struct {
 	AlertConditions     []AlertCondition
 	NotificationTargets []AlertNotificationTarget
 
-	Maintenance []MaintenanceWindow // sorted by Name
+	Maintenance []MaintenanceWindow // sorted by Name; Maintained tells those of an SLO
 }
 
 // Service is an OpenSLO Service document.
@@ -53,7 +53,9 @@ type SLO struct {
 	MinEvents int
 	Owner     string   // who answers for the promise, for alerts; empty where nobody is named
 	Runbook   string   // URL of what to do when it breaks; likewise
-	Position  Position // of the objective
+	Position  Position // of the objective; of the document for a composite as a whole
+
+	unmeasured string // of a composite: why one of its parts is not measured
 }
 
 // Composite says what an objective with an indicator of its own weighs in its SLO. The SLO as a whole is one more SLO of the
@@ -121,7 +123,8 @@ type Selector struct {
 
 	// What follows is for thresholdMetric only.
 
-	// Range is what a measured value can be, in the base unit; others are refused as implausible. Nil allows all.
+	// Range is what a measured value can be, in the base unit; others are refused as implausible. Nil allows all. With Rate
+	// it is for what is summed, and not for the sum.
 	Range *Range
 	// Expected names a metric that counts the requests of which each should have been measured, for SignalMetrics; the
 	// Condition is on it, too. Those that were not measured could have been good or bad.

@@ -21,7 +21,7 @@ func TestTheDesignsExampleIsReadAsItIsMeant(t *testing.T) {
 	assert.Equal(t, &Catalog{
 		Files: []string{"design.yaml"},
 		SLOs: []SLO{{
-			ID: "llm:chat:ttft:p95", Name: "chat-ttft", Service: "chat", Class: ClassLatency, GroupBy: groupBy, Unit: "seconds",
+			ID: "llm:chat:ttft:p95", Name: "chat-ttft", Service: "chat", Class: ClassLatency, GroupBy: groupBy, Unit: "seconds", MinEvents: 1,
 			Indicator: Indicator{Name: "ttft", Threshold: &Selector{
 				Type: TypeOpenTelemetry, Signal: SignalMetrics, Metric: "vllm:time_to_first_token_seconds",
 				Condition: `datapoint.attributes["model_name"] == "qwen2-72b"`, Scale: 1,
@@ -64,7 +64,7 @@ func TestEveryKindIsReadAndReferencesAreResolved(t *testing.T) {
 	total := &Selector{Type: TypeOpenTelemetry, Signal: SignalMetrics, Metric: "vllm:request_success_total", Scale: 1}
 	assert.Equal(t, SLO{
 		ID: "genai:chat:availability:99.95", Name: "chat-availability", DisplayName: "Chat answers", Description: "It answers.",
-		Service: "chat", Class: ClassAvailability, Unit: "ratio",
+		Service: "chat", Class: ClassAvailability, Unit: "ratio", MinEvents: 1,
 		Indicator: Indicator{Name: "availability", Ratio: &Ratio{Counter: true, Bad: failed, Total: total}},
 		Objective: Objective{Name: "99.95", DisplayName: "promised", Target: 0.9995, TimeSliceTarget: 0.99, TimeSliceWindow: time.Minute},
 		TimeWindow: TimeWindow{
@@ -279,5 +279,5 @@ func TestProblemsAreFoundByErrorsAs(t *testing.T) {
 	_, err := Parse(Source{Name: "f", Data: []byte("kind: SLO")})
 	var ps Problems
 	require.True(t, errors.As(fmt.Errorf("slo_catalog: %w", err), &ps))
-	assert.Equal(t, "f:1: apiVersion: missing: write openslo/v1, or otelcol-llm.dev/v1alpha1 for a ViolationPolicy", ps[0].String())
+	assert.Equal(t, "f:1: apiVersion: missing: write openslo/v1, or otelcol-llm.dev/v1alpha1 for a ViolationPolicy or MaintenanceWindow", ps[0].String())
 }

@@ -15,15 +15,20 @@ var idPart = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
 // defaultDomain is the first part of a slo_id when the label domain does not say another.
 const defaultDomain = "llm"
 
-// derive completes an SLO of which everything written is right, into one an objective. The rules stand in the package
-// comment.
-func (p *parser) derive(m metadata, slo SLO, parts []part) []SLO {
+// derive completes an SLO of which everything written is right, into one an objective, and one more for what a composite is
+// as a whole. The rules stand in the package comment.
+func (p *parser) derive(d document, slo SLO, parts []part, whole *placedObjective) []SLO {
+	m := d.meta
 	var all []SLO
 	var objectives []placedObjective
 	metric := slo.Name
 	for i := range parts {
 		part, one := &parts[i], slo
+		if part.composite != nil {
+			one.AlertPolicies = nil // they are for the whole
+		}
 		deriveUnit(m, &one, &part.indicator, part.objectives)
+		deriveRange(&part.indicator)
 		if one.Class == "" && one.Unit != "" {
 			one.Class = deriveClass(m, &one, &part.indicator)
 		}
@@ -39,10 +44,18 @@ func (p *parser) derive(m metadata, slo SLO, parts []part) []SLO {
 		}
 		objectives = append(objectives, part.objectives...)
 	}
+	if whole != nil {
+		objectives = append(objectives, *whole)
+	}
 	prefix := p.deriveID(m, slo, metric, objectives)
 	for i := range all {
 		all[i].Objective.Name = objectives[i].Name
 		all[i].ID = prefix + ":" + objectives[i].Name
+	}
+	if whole != nil {
+		one := compose(slo, all, whole.Objective, d.pos())
+		one.ID = prefix + ":" + compositeName
+		all = append(all, one)
 	}
 	return all
 }
@@ -54,15 +67,29 @@ func deriveObjective(obj *placedObjective, of *part) {
 		obj.Name = "p" + obj.Name
 		// The very multiplication that a source's bucket boundaries go through, so that a boundary that
 		// was written equal stays equal to the last bit.
-		scale := of.Threshold.Scale
-		if of.unit.explicit {
-			scale = of.unit.scale
-		}
-		obj.Value *= scale
+		obj.Value *= of.scale()
 	}
 	if of.composite != nil {
 		obj.Name = of.Name + "-" + obj.Name
 	}
+}
+
+// scale turns what is written in the source's unit into the base unit.
+func (ind *indicator) scale() float64 {
+	if ind.unit.explicit {
+		return ind.unit.scale
+	}
+	return ind.Threshold.Scale
+}
+
+// deriveRange converts the range to the base unit. The selector may be another SLO's too, in another unit.
+func deriveRange(ind *indicator) {
+	if ind.Threshold == nil || ind.Threshold.Range == nil {
+		return
+	}
+	s, scale := *ind.Threshold, ind.scale()
+	s.Range = &Range{Min: s.Range.Min * scale, Max: s.Range.Max * scale}
+	ind.Threshold = &s
 }
 
 // deriveUnit sets the base unit of the SLO.
@@ -82,6 +109,10 @@ func deriveUnit(m metadata, slo *SLO, ind *indicator, objectives []placedObjecti
 	if haveAnnotation && annotated != unit.base {
 		if unit.explicit {
 			at.problemf("is %s, but metricSource.spec.unit %s is in %s: remove one", shown(annotated), shown(unit.written), unit.base)
+			return
+		}
+		if ind.Threshold.Rate > 0 && !strings.HasSuffix(annotated, perSecond) {
+			at.problemf("is %s, but the indicator is a rate: write what there is of it a second, e.g. %s%s", shown(annotated), annotated, perSecond)
 			return
 		}
 		// What a person wrote counts more than the look of a name. The selector may be another SLO's too.
@@ -133,7 +164,7 @@ func deriveClass(m metadata, slo *SLO, ind *indicator) Class {
 		return ClassAvailability
 	case slo.Unit == "seconds":
 		return ClassLatency
-	case strings.HasSuffix(slo.Unit, "_per_second"):
+	case strings.HasSuffix(slo.Unit, perSecond):
 		return ClassThroughput
 	case slo.Unit == "ratio", slo.Unit == "bytes":
 		return ClassSaturation

@@ -4,6 +4,7 @@ package openslo
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -53,8 +54,17 @@ func checkCatalog(t *testing.T, c *Catalog) {
 		if ids[s.ID] || s.Unit == "" || s.Class == "" || s.Objective.Target < 0 || s.Objective.Target >= 1 {
 			t.Fatalf("not whole: %+v", s)
 		}
-		if (s.Indicator.Threshold == nil) == (s.Indicator.Ratio == nil) {
-			t.Fatalf("not one of threshold and ratio: %+v", s)
+		kinds := 0
+		for _, is := range []bool{s.Indicator.Threshold != nil, s.Indicator.Ratio != nil, len(s.Indicator.Parts) > 0} {
+			if is {
+				kinds++
+			}
+		}
+		if kinds != 1 {
+			t.Fatalf("not one of threshold, ratio and parts: %+v", s)
+		}
+		if sel := s.Indicator.Threshold; sel != nil && (sel.Rate < 0 || sel.Range != nil && sel.Range.Min >= sel.Range.Max) {
+			t.Fatalf("no rate or range: %+v", sel)
 		}
 		for _, a := range s.AlertPolicies {
 			c := a.Condition
@@ -62,10 +72,35 @@ func checkCatalog(t *testing.T, c *Catalog) {
 				t.Fatalf("an alert that is not whole, or can never fire: %+v", a)
 			}
 		}
-		if s.Composite != nil && (s.Evaluated() || s.Composite.Share <= 0 || s.Composite.Share > 1) {
-			t.Fatalf("a composite that is judged, or weighs nothing: %+v", s)
+		if s.Composite != nil && (len(s.AlertPolicies) > 0 || s.Composite.Share <= 0 || s.Composite.Share > 1) {
+			t.Fatalf("a part that alerts, or weighs nothing: %+v", s)
+		}
+		if s.MinEvents < 1 {
+			t.Fatalf("judged without events: %+v", s)
 		}
 		ids[s.ID] = true
+	}
+	for _, s := range c.SLOs {
+		var shares float64
+		for _, part := range s.Indicator.Parts {
+			if shares += part.Share; !ids[part.ID] {
+				t.Fatalf("no SLO has the id %s", part.ID)
+			}
+		}
+		if len(s.Indicator.Parts) > 0 && math.Abs(shares-1) > 1e-6 {
+			t.Fatalf("the shares add up to %v: %+v", shares, s)
+		}
+	}
+	for i := range c.Maintenance {
+		m := &c.Maintenance[i]
+		for _, id := range m.SLOs {
+			if !ids[id] {
+				t.Fatalf("no SLO has the id %s", id)
+			}
+		}
+		if start, end, in := m.At(m.Start); !in || !start.Equal(m.Start) || end.Sub(start) != m.Duration || m.Duration <= 0 {
+			t.Fatalf("a window that does not hold its beginning: %+v", m)
+		}
 	}
 	for _, p := range c.Policies {
 		if p.Window <= 0 || p.ConsecutiveWindows < 1 {

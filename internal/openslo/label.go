@@ -18,14 +18,14 @@ func (s SLO) Target() string {
 	return strconv.FormatFloat(s.TargetValue(), 'f', 4, 64)
 }
 
-// Evaluated tells whether this distribution measures the SLO: all of its sources are TypeOpenTelemetry, and it is no
-// part of a composite. NotEvaluated says why it does not.
+// Evaluated tells whether this distribution measures the SLO: all of its sources are TypeOpenTelemetry, or all of its parts
+// are measured. NotEvaluated says why it does not.
 func (s SLO) Evaluated() bool { return s.NotEvaluated() == "" }
 
 // NotEvaluated says why this distribution does not measure the SLO; it is empty where it does.
 func (s SLO) NotEvaluated() string {
-	if s.Composite != nil {
-		return "it is part of a composite SLO, and those are not judged yet"
+	if len(s.Indicator.Parts) > 0 {
+		return s.unmeasured
 	}
 	selectors := s.Indicator.Selectors()
 	for _, sel := range selectors {
@@ -39,7 +39,7 @@ func (s SLO) NotEvaluated() string {
 	return ""
 }
 
-// Selectors are the sources that the indicator is made of.
+// Selectors are the sources that the indicator is made of. A composite has none of its own: those of its parts are theirs.
 func (i Indicator) Selectors() []*Selector {
 	all := []*Selector{i.Threshold}
 	if i.Ratio != nil {

@@ -3,8 +3,10 @@
 package openslo
 
 import (
+	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,9 +16,15 @@ const (
 	annotationClass   = AnnotationPrefix + "class"
 	annotationGroupBy = AnnotationPrefix + "group-by"
 	annotationUnit    = AnnotationPrefix + "unit"
+
+	annotationMinEvents = AnnotationPrefix + "min-events"
+	annotationOwner     = AnnotationPrefix + "owner"
+	annotationRunbook   = AnnotationPrefix + "runbook"
 )
 
-var knownAnnotations = []string{annotationSLOID, annotationClass, annotationGroupBy, annotationUnit}
+var knownAnnotations = []string{
+	annotationSLOID, annotationClass, annotationGroupBy, annotationUnit, annotationMinEvents, annotationOwner, annotationRunbook,
+}
 
 var (
 	rfc1123 = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -133,4 +141,41 @@ func (m metadata) annotation(key string) (string, value, bool) {
 	}
 	s, ok := v.scalar()
 	return strings.TrimSpace(s), v, ok && strings.TrimSpace(s) != ""
+}
+
+// maxMinEvents is far beyond the events that a promise needs to be judged; 1,000 tell a p99.9.
+const maxMinEvents = 1e9
+
+// readMinEvents is the min-events annotation, or 1.
+func readMinEvents(m metadata) int {
+	s, v, ok := m.annotation(annotationMinEvents)
+	if !ok {
+		return 1
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > maxMinEvents {
+		v.problemf("%s is no number of events: write a whole number of at least 1 in quotes, e.g. \"30\"", shown(s))
+		return 1
+	}
+	return n
+}
+
+// readOwner is the owner annotation, or "".
+func readOwner(m metadata) string {
+	s, _, _ := m.annotation(annotationOwner)
+	return s
+}
+
+// readRunbook is the runbook annotation, or "".
+func readRunbook(m metadata) string {
+	s, v, ok := m.annotation(annotationRunbook)
+	if !ok {
+		return ""
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		v.problemf("%s is no URL of a page: write e.g. https://wiki.example.com/chat-ttft", shown(s))
+		return ""
+	}
+	return s
 }

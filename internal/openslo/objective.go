@@ -22,6 +22,10 @@ func readObjective(o object, ind indicator, slo SLO) (Objective, bool) {
 		}
 		if v, ok := o.need("value", "write the threshold, in the unit of the metric"); ok {
 			obj.Value = readThreshold(v)
+			// The range of a rate is that of what is summed.
+			if s := ind.Threshold; s.Rate == 0 && len(log.problems) == before && !s.Range.contains(obj.Value) {
+				v.problemf("%s is outside the range of plausible values, [%s, %s]: correct one", v.node.Value, shortest(s.Range.Min), shortest(s.Range.Max))
+			}
 		}
 	case ind.Ratio != nil:
 		for _, key := range []string{"op", "value"} {

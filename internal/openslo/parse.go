@@ -34,12 +34,21 @@ const (
 	KindAlertPolicy             Kind = "AlertPolicy"
 	KindAlertCondition          Kind = "AlertCondition"
 	KindAlertNotificationTarget Kind = "AlertNotificationTarget"
+	KindMaintenanceWindow       Kind = "MaintenanceWindow"
 )
 
 // kinds is in reading order: a kind is read after those it refers to.
 var kinds = []Kind{
 	KindService, KindDataSource, KindAlertNotificationTarget, KindAlertCondition, KindAlertPolicy,
-	KindSLI, KindSLO, KindViolationPolicy,
+	KindSLI, KindSLO, KindViolationPolicy, KindMaintenanceWindow,
+}
+
+// apiVersion is the version of a kind's documents.
+func (k Kind) apiVersion() string {
+	if k == KindViolationPolicy || k == KindMaintenanceWindow {
+		return APIVersionPolicy
+	}
+	return APIVersionOpenSLO
 }
 
 // Parse reads sources, each with any number of YAML documents, into one catalog. The error is nil or [Problems]
@@ -65,6 +74,7 @@ type ExpressionKind string
 const (
 	ExpressionCondition ExpressionKind = "condition" // true for the events that count
 	ExpressionValue     ExpressionKind = "value"     // what is measured
+	ExpressionCounted   ExpressionKind = "counted"   // a condition, too: true for what adds to a rate
 )
 
 func parse(log *journal, opts Options, sources []Source) (*Catalog, error) {
@@ -76,6 +86,7 @@ func parse(log *journal, opts Options, sources []Source) (*Catalog, error) {
 		dataSources: make(map[string]DataSource),
 		indicators:  make(map[string]indicator),
 		slos:        make(map[string]sloDocument),
+		services:    make(map[string][]string),
 		ids:         make(map[string]Position),
 
 		targets:         make(map[string]AlertNotificationTarget),
@@ -100,6 +111,7 @@ func parse(log *journal, opts Options, sources []Source) (*Catalog, error) {
 	slices.SortFunc(c.Services, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.SLOs, func(a, b SLO) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(c.Policies, func(a, b ViolationPolicy) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Maintenance, func(a, b MaintenanceWindow) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.DataSources, func(a, b DataSource) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.AlertPolicies, func(a, b AlertPolicy) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.AlertConditions, func(a, b AlertCondition) int { return cmp.Compare(a.Name, b.Name) })
@@ -118,6 +130,7 @@ type parser struct {
 	dataSources map[string]DataSource        // by name, as those below
 	indicators  map[string]indicator         // SLI documents
 	slos        map[string]sloDocument
+	services    map[string][]string // the SLO documents of a service
 	ids         map[string]Position // slo_id → where
 
 	targets         map[string]AlertNotificationTarget
@@ -162,7 +175,8 @@ func (p *parser) sort(doc value) {
 
 func readKind(o object) (Kind, bool) {
 	k, haveKind := o.need("kind", "write "+either(strs(kinds)))
-	v, haveVersion := o.need("apiVersion", "write "+APIVersionOpenSLO+", or "+APIVersionPolicy+" for a ViolationPolicy")
+	versions := APIVersionOpenSLO + ", or " + APIVersionPolicy + " for a ViolationPolicy or MaintenanceWindow"
+	v, haveVersion := o.need("apiVersion", "write "+versions)
 	if !haveKind || !haveVersion {
 		return "", false
 	}
@@ -171,17 +185,14 @@ func readKind(o object) (Kind, bool) {
 	if !okVersion {
 		return "", false
 	}
-	want := APIVersionOpenSLO
-	if kind == KindViolationPolicy {
-		want = APIVersionPolicy
-	}
+	want := kind.apiVersion()
 	known := version == APIVersionOpenSLO || version == APIVersionPolicy
 	switch {
 	case okKind && version != want:
 		v.problemf("%s is not supported for kind %s: write %s", shown(version), kind, want)
 		return "", false
 	case !known:
-		v.problemf("%s is not supported: write %s, or %s for a ViolationPolicy", shown(version), APIVersionOpenSLO, APIVersionPolicy)
+		v.problemf("%s is not supported: write %s", shown(version), versions)
 		return "", false
 	}
 	return kind, okKind
@@ -210,12 +221,19 @@ const maxGuesses = 100
 // unresolved reports a reference to a document that is not there. One that is there but has problems of its
 // own does not count.
 func (p *parser) unresolved(v value, kind Kind, name string) {
-	if _, broken := p.names[kind][name]; broken || p.incomplete {
+	if _, broken := p.names[kind][name]; !broken {
+		p.unresolvedAmong(v, kind, name, func() []string { return sortedKeys(p.names[kind]) })
+	}
+}
+
+// unresolvedAmong is unresolved for a name that could have been one of those that known lists.
+func (p *parser) unresolvedAmong(v value, kind Kind, name string, known func() []string) {
+	if p.incomplete {
 		return
 	}
 	hint := "load its file too"
-	if known := p.names[kind]; len(p.problems) < maxGuesses {
-		names := sortedKeys(known)
+	if len(p.problems) < maxGuesses {
+		names := known()
 		if near := nearest(name, names); near != "" {
 			hint = fmt.Sprintf("did you mean %s?", near)
 		} else if len(names) > 0 && len(names) <= 10 {
@@ -245,6 +263,8 @@ func (p *parser) read(d document) {
 		p.readSLO(d, spec)
 	case KindViolationPolicy:
 		p.readPolicy(d, spec)
+	case KindMaintenanceWindow:
+		p.readMaintenance(d, spec)
 	case KindDataSource:
 		p.readDataSource(d.head(), spec)
 	case KindAlertNotificationTarget:

@@ -4,6 +4,7 @@ package openslo
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +12,8 @@ import (
 
 // readPolicy reads a ViolationPolicy document.
 func (p *parser) readPolicy(d document, v value) {
-	o, ok := v.object("window", "consecutiveWindows", "when", "onNoData")
+	o, ok := v.objectWith([]string{"notificationTargets"},
+		"window", "consecutiveWindows", "when", "onNoData", "severity", "notificationTargets")
 	if !ok {
 		return
 	}
@@ -19,7 +21,7 @@ func (p *parser) readPolicy(d document, v value) {
 		Name: d.meta.name, ConsecutiveWindows: 1, OnNoData: NoDataHold, Position: d.pos(),
 	}
 	if w, ok := o.need("window", "write a Go duration, e.g. 5m"); ok {
-		policy.Window = readGoDuration(w)
+		policy.Window = readGoDuration(w, "5m")
 	}
 	if c, ok := o.get("consecutiveWindows"); ok {
 		policy.ConsecutiveWindows = readCount(c)
@@ -27,12 +29,28 @@ func (p *parser) readPolicy(d document, v value) {
 	if n, ok := o.get("onNoData"); ok {
 		policy.OnNoData, _ = oneOf(n, NoDataHold, NoDataOpen, NoDataClose)
 	}
+	if s, ok := o.get("severity"); ok {
+		policy.Severity = readSeverity(s)
+	}
+	policy.Targets = p.readTargets(o)
 	if w, ok := o.need("when", "say when it is violated, e.g. all: [{slo: chat-ttft}]"); ok {
 		t := tree{parser: p}
 		policy.When, _ = t.read(w)
 		policy.GroupBy = t.groupBy(w)
 	}
 	p.catalog.Policies = append(p.catalog.Policies, policy)
+}
+
+// severity is a word that alerts are routed by.
+var severity = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+func readSeverity(v value) string {
+	s, ok := v.text()
+	if ok && !severity.MatchString(s) {
+		v.problemf("%s is no severity: write a word of lower case letters, digits and inner dashes, e.g. page or ticket", shown(s))
+		return ""
+	}
+	return s
 }
 
 const (
@@ -42,17 +60,18 @@ const (
 	maxConsecutive = 1000
 )
 
-func readGoDuration(v value) time.Duration {
-	s, ok := v.quantity("5m")
+// readGoDuration reads a Go duration; example is one that fits.
+func readGoDuration(v value, example string) time.Duration {
+	s, ok := v.quantity(example)
 	if !ok {
 		return 0
 	}
 	d, err := time.ParseDuration(s)
 	switch {
 	case err != nil:
-		v.problemf("%s is no Go duration: write e.g. 5m or 1h30m", shown(s))
+		v.problemf("%s is no Go duration: write e.g. %s or 1h30m", shown(s), example)
 	case d < time.Second:
-		v.problemf("%s is shorter than a second: write e.g. 5m", s)
+		v.problemf("%s is shorter than a second: write e.g. %s", s, example)
 	case d%time.Second != 0:
 		v.problemf("%s is no whole number of seconds: write e.g. %s", s, d.Round(time.Second))
 	case d > maxPolicyWindow:
@@ -128,22 +147,8 @@ func (t *tree) branch(v value) ([]Condition, bool) {
 }
 
 func (t *tree) leaf(v value) (Condition, bool) {
-	name, ok := v.text()
+	name, doc, ok := t.readSLOName(v)
 	if !ok {
-		return Condition{}, false
-	}
-	doc, known := t.slos[name]
-	switch {
-	case known:
-	case strings.Contains(name, ":"):
-		v.problemf("%s is a slo_id: write the metadata.name of its SLO document", shown(name))
-		return Condition{}, false
-	default:
-		t.unresolved(v, KindSLO, name)
-		return Condition{}, false
-	}
-	if doc.composite {
-		v.problemf("SLO %s is a composite, and those are not judged yet, so the policy could never open: write an SLO for each of its indicators, and name those", shown(name))
 		return Condition{}, false
 	}
 	if len(doc.ids) > 0 && !doc.evaluated {
@@ -154,6 +159,23 @@ func (t *tree) leaf(v value) (Condition, bool) {
 		t.leaves = append(t.leaves, name)
 	}
 	return Condition{SLO: name, IDs: doc.ids}, true
+}
+
+// readSLOName reads the name of an SLO document that there is.
+func (p *parser) readSLOName(v value) (string, sloDocument, bool) {
+	name, ok := v.text()
+	if !ok {
+		return "", sloDocument{}, false
+	}
+	doc, known := p.slos[name]
+	switch {
+	case known:
+	case strings.Contains(name, ":"):
+		v.problemf("%s is a slo_id: write the metadata.name of its SLO document", shown(name))
+	default:
+		p.unresolved(v, KindSLO, name)
+	}
+	return name, doc, known
 }
 
 // groupBy is the grouping that all SLOs of the tree share: a policy is judged group by group. Order is no

@@ -194,7 +194,7 @@ var query = regexp.MustCompile(`[\s{}()\[\]"'=]`)
 // readSelector reads the spec of a metricSource of type opentelemetry.
 func (p *parser) readSelector(v value, role role) (*Selector, sourceUnit, bool) {
 	before := len(v.log.problems)
-	o, ok := v.object("signal", "metric", "condition", "value", "unit")
+	o, ok := v.object(append([]string{"signal", "metric", "condition", "value", "unit"}, thresholdKeys...)...)
 	if !ok {
 		return nil, sourceUnit{}, false
 	}
@@ -208,10 +208,7 @@ func (p *parser) readSelector(v value, role role) (*Selector, sourceUnit, bool) 
 	switch s.Signal {
 	case SignalMetrics:
 		if m, ok := o.need("metric", "name it, e.g. vllm:time_to_first_token_seconds"); ok {
-			s.Metric, ok = m.text()
-			if ok && query.MatchString(s.Metric) {
-				m.problemf("%s is a query: write the metric's name and put the filter in condition", shown(s.Metric))
-			}
+			s.Metric, _ = readMetricName(m)
 		}
 		if o.has("value") {
 			o.fields["value"].problemf("is for traces and logs: remove it, a metric has its own value")
@@ -226,11 +223,18 @@ func (p *parser) readSelector(v value, role role) (*Selector, sourceUnit, bool) 
 			}
 			break
 		}
+		if role == roleThreshold && !o.has("value") && (o.has("rate") || o.meant["rate"]) {
+			break // each counts 1
+		}
 		if e, ok := o.need("value", `write an OTTL expression, e.g. 'span.attributes["gen_ai.latency.time_to_first_token"]'`); ok {
 			s.Value = p.expression(e, s.Signal, ExpressionValue)
 		}
 	}
+	p.readThresholdKeys(o, role, s)
 	unit := readUnit(o, role, s)
+	if s.Rate > 0 && len(v.log.problems) == before {
+		unit = unit.perSecond(o, s)
+	}
 	return s, unit, len(v.log.problems) == before
 }
 
@@ -279,11 +283,7 @@ func readUnit(o object, role role, s *Selector) sourceUnit {
 			return unit
 		}
 	} else if role == roleThreshold {
-		name := s.Metric
-		if attrs := quotedKey.FindAllStringSubmatch(s.Value, -1); len(attrs) > 0 {
-			name = attrs[len(attrs)-1][1]
-		}
-		unit = unitOfName(name)
+		unit = unitOfName(nameOfValue(s))
 	}
 	unit.apply(s)
 	return unit

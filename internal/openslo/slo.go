@@ -8,10 +8,10 @@ import (
 
 // sloDocument is what a policy needs to know of an SLO document.
 type sloDocument struct {
-	ids       []string // empty when the document has problems
+	ids       []string // what a policy looks at: a composite as a whole, or all objectives; empty when the document has problems
+	all       []string // with the parts of a composite
 	groupBy   []string
 	evaluated bool
-	composite bool
 }
 
 // readSLO reads an SLO document into one SLO an objective.
@@ -25,9 +25,11 @@ func (p *parser) readSLO(d document, v value) {
 	slo := SLO{
 		Name: d.meta.name, DisplayName: d.meta.displayName, Description: readDescription(o),
 		GroupBy: readGroupBy(d.meta), Class: readClass(d.meta),
+		MinEvents: readMinEvents(d.meta), Owner: readOwner(d.meta), Runbook: readRunbook(d.meta),
 	}
 	if s, ok := o.need("service", "name the service that makes the promise"); ok {
 		slo.Service = readName(s)
+		p.services[slo.Service] = append(p.services[slo.Service], d.meta.name)
 	}
 	if b, ok := o.need("budgetingMethod", "write Occurrences, Timeslices or RatioTimeslices"); ok {
 		slo.Budgeting, _ = oneOf(b, Occurrences, Timeslices, RatioTimeslices)
@@ -42,20 +44,30 @@ func (p *parser) readSLO(d document, v value) {
 	for _, part := range parts {
 		objectives = append(objectives, part.objectives...)
 	}
+	var whole *placedObjective
+	if composite {
+		one, ok := wholeOf(o, parts)
+		if whole, objectives = &one, nil; ok {
+			objectives = []placedObjective{one}
+		}
+	}
 	for _, a := range alerts {
 		a.check(slo, objectives)
 		slo.AlertPolicies = append(slo.AlertPolicies, a.AlertPolicy)
 	}
-	doc := sloDocument{groupBy: slo.GroupBy, composite: composite}
+	doc := sloDocument{groupBy: slo.GroupBy}
 	sound := func() bool { return len(p.problems) == before }
 	if sound() && !slices.ContainsFunc(parts, func(part part) bool { return !part.ok }) {
-		for _, one := range p.derive(d.meta, slo, parts) {
+		for _, one := range p.derive(d, slo, parts, whole) {
 			if !sound() {
 				break
 			}
 			p.catalog.SLOs = append(p.catalog.SLOs, one)
-			doc.ids = append(doc.ids, one.ID)
-			doc.evaluated = one.Evaluated()
+			doc.all = append(doc.all, one.ID)
+			if one.Composite == nil {
+				doc.ids = append(doc.ids, one.ID)
+				doc.evaluated = one.Evaluated()
+			}
 		}
 	}
 	p.slos[d.meta.name] = doc
@@ -113,13 +125,13 @@ func readWeight(o object) float64 {
 		return 1
 	}
 	n, ok := v.number()
-	if ok && (n <= 0 || n > maxWeight) {
-		v.problemf("%s is no weight: write a number above 0, e.g. 1", v.node.Value)
+	if ok && (n < 1/maxWeight || n > maxWeight) {
+		v.problemf("%s is no weight: write a number from 1e-9 to 1e9, e.g. 1", v.node.Value)
 	}
 	return n
 }
 
-// maxWeight keeps the sum of weights finite.
+// maxWeight keeps the sum of weights finite, and each share of it above 0.
 const maxWeight = 1e9
 
 // openObjectives opens the list of objectives.

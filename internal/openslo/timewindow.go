@@ -82,6 +82,11 @@ func readCalendar(v value) (time.Time, *time.Location) {
 	if !ok {
 		return time.Time{}, nil
 	}
+	return readStart(o)
+}
+
+// readStart reads startTime and timeZone. The location is nil where it is no good.
+func readStart(o object) (time.Time, *time.Location) {
 	var loc *time.Location
 	if z, ok := o.need("timeZone", "name an IANA time zone, e.g. UTC or America/New_York"); ok {
 		if name, ok := z.text(); ok {
@@ -97,14 +102,19 @@ func readCalendar(v value) (time.Time, *time.Location) {
 	if !ok {
 		return time.Time{}, loc
 	}
-	written, _ := s.scalar() // YAML takes it for a timestamp; as OpenSLO has it, it has no zone
-	zone := loc
-	if zone == nil {
-		zone = time.UTC
-	}
-	start, err := time.ParseInLocation(startTimeLayout, written, zone)
-	if err != nil {
-		s.problemf("%s is no start time: write date and time without a zone, e.g. 2026-01-01 00:00:00", shown(written))
-	}
+	start, _ := readLocalTime(s, loc, "start")
 	return start, loc
+}
+
+// readLocalTime reads a date and time in a location, which may be unknown.
+func readLocalTime(v value, loc *time.Location, what string) (time.Time, bool) {
+	written, _ := v.scalar() // YAML takes it for a timestamp; as OpenSLO has it, it has no zone
+	if loc == nil {
+		loc = time.UTC
+	}
+	t, err := time.ParseInLocation(startTimeLayout, written, loc)
+	if err != nil {
+		v.problemf("%s is no %s time: write date and time without a zone, e.g. 2026-01-01 00:00:00", shown(written), what)
+	}
+	return t, err == nil
 }

@@ -50,10 +50,10 @@ type compiler struct {
 
 func parseWith[K any](p ottl.Parser[K]) func(openslo.ExpressionKind, string) error {
 	return func(kind openslo.ExpressionKind, expression string) (err error) {
-		if kind == openslo.ExpressionCondition {
-			_, err = p.ParseCondition(expression)
-		} else {
+		if kind == openslo.ExpressionValue {
 			_, err = p.ParseValueExpression(expression)
+		} else {
+			_, err = p.ParseCondition(expression)
 		}
 		return err
 	}
@@ -64,7 +64,11 @@ func (c compiler) check(kind openslo.ExpressionKind, expression string) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("is no OTTL %s: %s", kind, c.explain(err.Error(), kind))
+	word := openslo.ExpressionCondition
+	if kind == openslo.ExpressionValue {
+		word = kind
+	}
+	return fmt.Errorf("is no OTTL %s: %s", word, c.explain(err.Error(), kind))
 }
 
 var (
@@ -91,7 +95,7 @@ func (c compiler) explain(text string, kind openslo.ExpressionKind) string {
 		word := map[string]string{"&&": "and", "||": "or", "=": "=="}[m[1]]
 		return fmt.Sprintf("%s is not known: write %s", m[1], word)
 	}
-	if kind == openslo.ExpressionCondition {
+	if kind != openslo.ExpressionValue {
 		return fmt.Sprintf("%s: write e.g. %s.attributes[\"model_name\"] == \"qwen2-72b\"", text, own)
 	}
 	return fmt.Sprintf("%s: write e.g. %s.attributes[\"gen_ai.latency.time_to_first_token\"]", text, own)

@@ -56,6 +56,10 @@ func TestAnExpressionThatDoesNotCompileIsToldWithWhatWouldBeRight(t *testing.T) 
 		`is no OTTL value: expression has invalid syntax: 1:22: unexpected token "==": write e.g. span.attributes["gen_ai.latency.time_to_first_token"]`)
 	f(openslo.SignalTraces, openslo.ExpressionCondition, `span.name == "llm_request"`, "")
 	f(openslo.SignalLogs, openslo.ExpressionCondition, `log.event_name == "gen_ai.evaluation.result"`, "")
+	f(openslo.SignalTraces, openslo.ExpressionCounted, `span.attributes["gen_ai.latency.time_to_first_token"] <= 2`, "")
+	f(openslo.SignalTraces, openslo.ExpressionCounted, `span.attributes["x"] = 2`, `is no OTTL condition: = is not known: write ==`)
+	f(openslo.SignalLogs, openslo.ExpressionCounted, `log.body`,
+		`is no OTTL condition: condition has invalid syntax: 1:9: unexpected token "<EOF>" (expected <opcomparison> Value): write e.g. log.attributes["model_name"] == "qwen2-72b"`)
 }
 
 // Scenario: every expression of a catalog that was checked is compiled again for evaluation. Guarantees: the check

@@ -47,9 +47,9 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestLintOfFilesThatAreRight(t *testing.T) {
-	out, errOut, status := run(t, "", "lint", "testdata/promises.yaml", "builtin:vllm", "builtin:mlperf")
+	out, errOut, status := run(t, "", "lint", "testdata/promises.yaml", "builtin:vllm", "builtin:mlperf", "builtin:goodput")
 	assert.Equal(t, fine, status)
-	assert.Equal(t, "nothing is wrong: 35 objectives and 11 violation policies in 3 files\n", out)
+	assert.Equal(t, "nothing is wrong: 38 objectives and 12 violation policies in 4 files\n", out)
 	assert.Empty(t, errOut)
 }
 
@@ -97,6 +97,15 @@ func TestExplainInPlainWords(t *testing.T) {
 	assert.Equal(t, fine, status)
 	assert.Empty(t, errOut)
 	golden(t, "promises.explain.txt", out)
+}
+
+// Scenario: goodput and token rates from spans and counters, a composite, scores with a range, maintenance. Guarantees: as
+// above.
+func TestExplainOfRatesCompositesAndMaintenance(t *testing.T) {
+	out, errOut, status := run(t, "", "explain", "testdata/goodput.yaml")
+	assert.Equal(t, fine, status)
+	assert.Empty(t, errOut)
+	golden(t, "goodput.explain.txt", out)
 }
 
 func TestExplainSaysOfWhatIsNotMeasuredWhy(t *testing.T) {
@@ -175,7 +184,7 @@ func TestAWrongCommandLineIsTold(t *testing.T) {
 	f("slo: say what to do: lint, explain, rules or completion")
 	f("slo: lint: no PATH: name files, globs or directories, builtin:vllm, or - for the standard input", "lint")
 	f(`slo: lint: --output "yaml" is not known: write text or json`, "lint", "-o", "yaml", "testdata/promises.yaml")
-	f(`slo: unknown builtin "vlm": known are mlperf, vllm`, "explain", "builtin:vlm")
+	f(`slo: unknown builtin "vlm": known are goodput, mlperf, vllm`, "explain", "builtin:vlm")
 	f("slo: unknown flag: --sol", "explain", "--sol", "x", "builtin:vllm")
 	f("slo: unknown command \"explian\" for \"slo\"\n\nDid you mean this?\n\texplain", "explian")
 	f("slo: completion: say for which shell: bash, zsh, fish or powershell", "completion")

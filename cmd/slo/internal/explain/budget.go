@@ -22,23 +22,42 @@ func budget(slo *openslo.SLO) []string {
 	case 'M', 'Q', 'Y':
 		in += " (taken as " + number(whole.Hours()/24) + " days)"
 	}
+	return append(allowance(slo, in, spent), atRisk(slo)...)
+}
+
+// allowance is the budget over the time window, which is called in, and which is spent by that much time without any good
+// event.
+func allowance(slo *openslo.SLO, in string, spent time.Duration) []string {
+	o := &slo.Objective
+	allowed := 1 - o.Target
+	whole := slo.TimeWindow.Duration.Approx()
 	switch slo.Budgeting {
 	case openslo.Timeslices:
-		slices := float64(whole / o.TimeSliceWindow)
-		bad := math.Floor(allowed*slices + 1e-9)
+		all := float64(whole / o.TimeSliceWindow)
+		bad := math.Floor(allowed*all + 1e-9)
 		return []string{
 			fmt.Sprintf("%s of the slices of %s may be bad: %s of the %s in %s, which are %s.", percent(allowed), span(o.TimeSliceWindow),
-				number(bad), number(slices), in, minutes(time.Duration(bad)*o.TimeSliceWindow)),
-			fmt.Sprintf("A slice is good in which at least %s of the events are.", percent(o.TimeSliceTarget)),
+				number(bad), number(all), in, minutes(time.Duration(bad)*o.TimeSliceWindow)),
+			goodSlice(slo),
 		}
 	case openslo.RatioTimeslices:
 		return []string{fmt.Sprintf("The mean over the slices of %s may fall short by %s: as if all were bad for %s of %s. A slice counts as much as any other, however many events it has.",
 			span(o.TimeSliceWindow), percent(allowed), minutes(spent), in)}
 	}
+	if isComposite(slo) {
+		return []string{fmt.Sprintf("The ratio may fall short by %s: as if all events of all parts were bad for %s of %s.", percent(allowed), minutes(spent), in)}
+	}
 	return []string{
 		fmt.Sprintf("%s of the events may be bad: %s in a million.", percent(allowed), number(math.Round(allowed*1e6))),
 		fmt.Sprintf("With even traffic, all of them may be bad for %s of %s.", minutes(spent), in),
 	}
+}
+
+func goodSlice(slo *openslo.SLO) string {
+	if isComposite(slo) {
+		return fmt.Sprintf("A slice is good in which the sum is at least %s.", percent(slo.Objective.TimeSliceTarget))
+	}
+	return fmt.Sprintf("A slice is good in which at least %s of the events are.", percent(slo.Objective.TimeSliceTarget))
 }
 
 func minutes(d time.Duration) string {
@@ -55,6 +74,9 @@ func pages(c *openslo.Catalog, slo *openslo.SLO) []string {
 	}
 	for i := range slo.AlertPolicies {
 		lines = append(lines, burn(slo, &slo.AlertPolicies[i]))
+	}
+	if len(lines) == 0 && slo.Composite != nil {
+		return []string{"Nobody by itself: policies and alerts of " + slo.Name + " look at the whole."}
 	}
 	if len(lines) == 0 {
 		return []string{"Nobody. No ViolationPolicy names " + slo.Name + ", and it has no alertPolicies."}
@@ -86,7 +108,7 @@ func violation(pol *openslo.ViolationPolicy) string {
 	empty := map[openslo.NoDataAction]string{
 		openslo.NoDataHold: "neither counts nor resets", openslo.NoDataOpen: "counts as missed", openslo.NoDataClose: "counts as kept",
 	}[pol.OnNoData]
-	return fmt.Sprintf("Violation %s: opens when %s %s. A window without data %s.", pol.Name, missed(&pol.When, false), how, empty)
+	return fmt.Sprintf("Violation %s%s: opens when %s %s. A window without data %s.", pol.Name, told(pol.Severity, pol.Targets), missed(&pol.When, false), how, empty)
 }
 
 // missed is a policy's condition in words.
@@ -119,54 +141,4 @@ func missed(c *openslo.Condition, nested bool) string {
 		return "(" + text + ")"
 	}
 	return text
-}
-
-// burn says when an AlertPolicy alerts, and how long the budget lasts then.
-func burn(slo *openslo.SLO, a *openslo.AlertPolicy) string {
-	cond := &a.Condition
-	var told []string
-	for _, t := range a.Targets {
-		told = append(told, t.Name+" by "+t.Target)
-	}
-	who := ""
-	if len(told) > 0 {
-		who = ", tells " + list(told, "and")
-	}
-	head := fmt.Sprintf("Alert %s (severity %s%s): ", a.Name, cond.Severity, who)
-	var sentences []string
-	if a.WhenBreaching {
-		word := "at least"
-		if cond.Op == openslo.OpGT {
-			word = "more than"
-		}
-		lasted := ""
-		if cond.AlertAfter > 0 {
-			lasted = ", and that for " + span(cond.AlertAfter)
-		}
-		events := "events"
-		if slo.Budgeting == openslo.Timeslices {
-			events = "slices"
-		}
-		whole := slo.TimeWindow.Duration.Approx()
-		exhausted := time.Duration(float64(whole) / cond.Threshold)
-		sentences = append(sentences, fmt.Sprintf("when over the last %s the budget was spent %s %s times as fast as it may be%s. That means that %s %s of the %s were bad, that a whole budget of %s lasts %s, and that %s of it is gone after %s.",
-			span(cond.LookbackWindow), word, number(cond.Threshold), lasted, word, about(cond.Threshold*(1-slo.Objective.Target)), events,
-			words(slo.TimeWindow.Duration), span(exhausted), about(float64(cond.LookbackWindow)/float64(exhausted)), span(cond.LookbackWindow)))
-	}
-	var also []string
-	if a.WhenNoData {
-		also = append(also, "when there is no data")
-	}
-	if a.WhenResolved {
-		also = append(also, "when it is over")
-	}
-	switch {
-	case len(also) > 0 && len(sentences) > 0:
-		sentences = append(sentences, "Also "+list(also, "and")+".")
-	case len(also) > 0:
-		sentences = append(sentences, list(also, "and")+".")
-	case len(sentences) == 0:
-		sentences = append(sentences, "never, it is switched off.")
-	}
-	return head + strings.Join(sentences, " ")
 }

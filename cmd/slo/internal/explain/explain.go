@@ -33,6 +33,9 @@ func explainOne(p *page, c *openslo.Catalog, slo *openslo.SLO) {
 	if slo.Objective.DisplayName != "" {
 		title += ", " + slo.Objective.DisplayName
 	}
+	if isComposite(slo) {
+		title += ", as a whole"
+	}
 	p.title(title, fmt.Sprintf("%s  (%s, %s:%d)", slo.ID, slo.Name, slo.Position.File, slo.Position.Line))
 	if slo.Description != "" {
 		p.field("What for", slo.Description)
@@ -45,6 +48,8 @@ func explainOne(p *page, c *openslo.Catalog, slo *openslo.SLO) {
 	p.field("For whom", forWhom(slo))
 	p.field("Budget", budget(slo)...)
 	p.field("Pages", pages(c, slo)...)
+	p.field("Owner", owner(slo)...)
+	p.field("Planned", planned(c, slo)...)
 	if b := buckets(slo); b != "" {
 		p.field("Buckets", b)
 	}
@@ -54,6 +59,9 @@ func explainOne(p *page, c *openslo.Catalog, slo *openslo.SLO) {
 
 // promise is the objective in a sentence.
 func promise(slo *openslo.SLO) string {
+	if isComposite(slo) {
+		return whole(slo)
+	}
 	o := &slo.Objective
 	share, over := o.Target, window(slo.TimeWindow)
 	begin := "At least "
@@ -86,11 +94,16 @@ func subject(slo *openslo.SLO) string {
 		if in.Ratio.Raw != nil {
 			return "what " + source(in.Ratio.Raw) + " is the ratio of"
 		}
+		if total := in.Ratio.Total; total.Type == openslo.TypeOpenTelemetry && total.Signal != openslo.SignalMetrics {
+			return counted(total)
+		}
 		return "the events that " + source(in.Ratio.Total) + " counts"
 	}
 	switch s := in.Threshold; {
 	case s.Type != openslo.TypeOpenTelemetry:
 		return "the values of another tool's metric"
+	case s.Rate > 0:
+		return rates(s)
 	case s.Signal == openslo.SignalMetrics:
 		return "the values of " + s.Metric
 	default:
@@ -127,10 +140,30 @@ func compared(slo *openslo.SLO) string {
 
 // good says which events there are, and which of them are good.
 func good(slo *openslo.SLO) []string {
+	lines := goodEvents(slo)
+	if slo.MinEvents > 1 {
+		lines = append(lines, "A window with fewer than "+number(float64(slo.MinEvents))+" events is without data.")
+	}
+	return lines
+}
+
+func goodEvents(slo *openslo.SLO) []string {
+	if isComposite(slo) {
+		return madeOf(slo)
+	}
 	if s := slo.Indicator.Threshold; s != nil {
 		lines := []string{"A value that is " + compared(slo) + ". " + event(s)}
 		if s.Condition != "" {
 			lines = append(lines, "Only those count for which "+oneLine(s.Condition)+".")
+		}
+		if s.Counted != "" {
+			lines = append(lines, "Only those add to it for which "+oneLine(s.Counted)+". The others are input that adds nothing.")
+		}
+		if s.Range != nil {
+			lines = append(lines, plausible(s, slo.Unit))
+		}
+		if s.Expected != "" {
+			lines = append(lines, s.Expected+" counts the requests that should be measured. Those that are not could have been good or bad: the bounds widen.")
 		}
 		if s.Unit != "" {
 			lines = append(lines, "The source is in "+s.Unit+" and is converted.")
@@ -145,12 +178,18 @@ func good(slo *openslo.SLO) []string {
 		}
 		return []string{source(r.Raw) + condition(r.Raw) + " is the share of " + of + " ones already; each reading counts as one event."}
 	case r.Good != nil:
-		return []string{"What " + source(r.Good) + " counts" + condition(r.Good) + ".",
-			"Out of what " + source(r.Total) + " counts" + condition(r.Total) + "."}
+		return []string{capital(counted(r.Good)) + condition(r.Good) + ".", "Out of " + counted(r.Total) + condition(r.Total) + "."}
 	default:
-		return []string{"What " + source(r.Total) + " counts" + condition(r.Total) + ".",
-			"Except what " + source(r.Bad) + " counts" + condition(r.Bad) + "."}
+		return []string{capital(counted(r.Total)) + condition(r.Total) + ".", "Except " + counted(r.Bad) + condition(r.Bad) + "."}
 	}
+}
+
+// counted is what a part of a ratio counts.
+func counted(s *openslo.Selector) string {
+	if s.Type == openslo.TypeOpenTelemetry && s.Signal != openslo.SignalMetrics {
+		return "the " + things(s.Signal)
+	}
+	return "what " + source(s) + " counts"
 }
 
 func condition(s *openslo.Selector) string {
@@ -165,6 +204,8 @@ func event(s *openslo.Selector) string {
 	switch {
 	case s.Type != openslo.TypeOpenTelemetry:
 		return "What a value is, the other tool knows."
+	case s.Rate > 0:
+		return interval(s)
 	case s.Signal != openslo.SignalMetrics:
 		return "Each of the " + things(s.Signal) + " is an event."
 	case counter(s):
@@ -190,7 +231,7 @@ func forWhom(slo *openslo.SLO) string {
 // buckets says what a histogram needs for a verdict that is more than a bound.
 func buckets(slo *openslo.SLO) string {
 	s := slo.Indicator.Threshold
-	if s == nil || s.Type != openslo.TypeOpenTelemetry || s.Signal != openslo.SignalMetrics || counter(s) {
+	if s == nil || s.Type != openslo.TypeOpenTelemetry || s.Signal != openslo.SignalMetrics || s.Rate > 0 || counter(s) {
 		return ""
 	}
 	unit := slo.Unit

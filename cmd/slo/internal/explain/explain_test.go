@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
 
 // Scenario: the connector gets a metric, or a metric another attribute. Guarantees: what slo explain says of the cost is
@@ -31,6 +33,55 @@ func TestTheCostIsThatOfTheConnectorsMetrics(t *testing.T) {
 	}
 	told[perPolicy] = 1
 	assert.Equal(t, documented, told)
+}
+
+// Scenario: objectives that every value keeps, or none. Guarantees: the author is told, and only then.
+func TestWhatEventsCannotChangeIsTold(t *testing.T) {
+	f := func(want, unit string, r *openslo.Range, op openslo.Op, value, target float64) {
+		t.Helper()
+		slo := &openslo.SLO{Unit: unit, Objective: openslo.Objective{Op: op, Value: value, Target: target},
+			Indicator: openslo.Indicator{Threshold: &openslo.Selector{Type: openslo.TypeOpenTelemetry, Range: r}}}
+		got := foregone(slo)
+		if want == "" {
+			assert.Empty(t, got)
+			return
+		}
+		assert.Contains(t, got, want)
+	}
+	const always, never = "no event is ever bad", "no event is ever good"
+	score := &openslo.Range{Min: 1, Max: 5}
+	f("", "seconds", nil, openslo.OpLTE, 1, 0.9)
+	f("", "seconds", nil, openslo.OpLTE, 0, 0.9)
+	f(never, "seconds", nil, openslo.OpLTE, -1, 0.9)
+	f(never, "seconds", nil, openslo.OpLT, 0, 0.9)
+	f(always, "tokens_per_second", nil, openslo.OpGTE, 0, 0.9)
+	f(always, "bytes", nil, openslo.OpGT, -1, 0.9)
+	f("", "celsius", nil, openslo.OpLTE, -1, 0.9) // it can be cold
+	f(always, "points", score, openslo.OpLTE, 5, 0.9)
+	f(always, "points", score, openslo.OpGTE, 1, 0.9)
+	f(never, "points", score, openslo.OpGT, 5, 0.9)
+	f("", "points", score, openslo.OpGTE, 5, 0.9)
+	f("", "ratio", &openslo.Range{Min: -1, Max: 1}, openslo.OpGTE, 0, 0.9)
+	f("the objective cannot be missed", "seconds", nil, openslo.OpLTE, 1, 0)
+}
+
+// Scenario: a report of users, vllm#47382: with speculative decoding the inter-token latency is per chunk. Guarantees:
+// whoever takes it is told, and more plainly where it is called a time per output token.
+func TestATimePerChunkIsNoTimePerOutputToken(t *testing.T) {
+	f := func(want, name, metric string) {
+		t.Helper()
+		slo := &openslo.SLO{Name: name, Unit: "seconds", MinEvents: 1000, Objective: openslo.Objective{Op: openslo.OpLTE, Value: 1, Target: 0.9},
+			Indicator: openslo.Indicator{Threshold: &openslo.Selector{Type: openslo.TypeOpenTelemetry, Metric: metric}}}
+		got := strings.Join(warnings(slo), "\n")
+		if want == "" {
+			assert.Empty(t, got)
+		}
+		assert.Contains(t, got, want)
+	}
+	f("It is called a time per output token, and", "chat-tpot", "vllm:inter_token_latency_seconds")
+	f("It is called a time per output token, and", "chat-time-per-output-token", "sglang:inter_token_latency_seconds")
+	f("is a time per chunk where", "chat-itl", "vllm:inter_token_latency_seconds")
+	f("", "chat-tpot", "vllm:request_time_per_output_token_seconds")
 }
 
 func TestNumbersAreWrittenAsPeopleReadThem(t *testing.T) {

@@ -64,6 +64,8 @@ func wrap(text string, n int) []string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
 // list is a, b and c.
 func list(items []string, last string) string {
 	if len(items) < 2 {
