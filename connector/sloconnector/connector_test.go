@@ -223,6 +223,27 @@ func TestConditionsSelectPoints(t *testing.T) {
 	assert.Empty(t, r.refused(), "what a condition excludes is not refused")
 }
 
+// Scenario: conditions that look at more than attributes, so that the points of one series serve now this SLO, now that.
+// Guarantees: each point counts for the SLOs that select it, whatever the points before it served.
+func TestAConditionMayChangeFromPointToPoint(t *testing.T) {
+	slo := func(name, condition string) string {
+		docs := strings.Replace(strings.Split(ttftDocs, "---")[0], "chat-ttft", name, 1)
+		docs = strings.Replace(docs, "llm:chat:ttft:p95", "llm:chat:"+name+":p95", 1)
+		return strings.Replace(docs, "metric: vllm:time_to_first_token_seconds", fmt.Sprintf("metric: ttft, condition: '%s'", condition), 1)
+	}
+	r := newRig(t, slo("small", "datapoint.value_double < 0.5")+"---"+slo("all", "true")+"---"+slo("large", "datapoint.value_double > 0.5"), nil)
+	md, points := gaugeOf("ttft")
+	for i, v := range []float64{0.7, 0.1, 0.6, 0.2, 0.5} {
+		addNumber(points, time.Time{}, t0.Add(time.Duration(i)*time.Second), v)
+	}
+	r.send(md)
+	for name, want := range map[string]float64{"small": 2, "all": 5, "large": 2} {
+		v, _ := r.last("slo.sli.events", map[string]string{"slo_id": "llm:chat:" + name + ":p95", "outcome": "good"})
+		assert.InDelta(t, want, v, 0, name)
+	}
+	assert.Empty(t, r.refused())
+}
+
 func TestRatioOfCounters(t *testing.T) {
 	source := func(role, metric string) string {
 		return fmt.Sprintf("%s: {metricSource: {type: opentelemetry, spec: {metric: %s}}}", role, metric)

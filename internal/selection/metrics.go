@@ -96,6 +96,9 @@ type Matcher struct {
 func Match[P interface{ Attributes() pcommon.Map }](
 	ctx context.Context, m *Matcher, into []int, rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, metric pmetric.Metric, point P,
 ) ([]int, error) {
+	if m.root.leaf() {
+		return m.root.uses, nil
+	}
 	w := walk[*ottldatapoint.TransformContext]{
 		ctx: ctx, at: place{metric.Name(), point.Attributes(), sm.Scope().Attributes(), rm.Resource().Attributes()},
 	}

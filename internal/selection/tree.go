@@ -28,6 +28,9 @@ type left[K transformContext] struct {
 	uses []int
 }
 
+// leaf reports whether nothing need be known of an item.
+func (n *node[K]) leaf() bool { return len(n.rest) == 0 && len(n.next) == 0 }
+
 func (n *node[K]) add(use int, p *program[K]) {
 	for i := range p.on {
 		n = n.child(&p.on[i])
@@ -81,11 +84,13 @@ func (w *walk[K]) close() {
 
 // find returns the uses below a root, rising. They are shared, or have the memory of into.
 func (w *walk[K]) find(root *node[K], open func() K, into []int) []int {
-	if len(root.rest) == 0 && len(root.next) == 0 {
+	if root.leaf() {
 		return root.uses
 	}
 	uses := w.visit(root, open, into[:0])
-	slices.Sort(uses)
+	if len(uses) > 1 {
+		slices.Sort(uses)
+	}
 	return uses
 }
 
@@ -111,4 +116,9 @@ func (w *walk[K]) visit(n *node[K], open func() K, uses []int) []int {
 	return uses
 }
 
-func (w *walk[K]) err() error { return errors.Join(w.errs...) }
+func (w *walk[K]) err() error {
+	if len(w.errs) == 0 {
+		return nil
+	}
+	return errors.Join(w.errs...)
+}

@@ -53,6 +53,18 @@ func TestEveryShapeOfPointIsLabelled(t *testing.T) {
 	assert.Equal(t, map[string]int64{"catalog": 5}, r.counted("points_labelled"))
 }
 
+// Guarantees: an SLO that names one metric twice (bad and total) labels a point once.
+func TestAnSLOTakesAPointOnce(t *testing.T) {
+	source := func(condition string) *openslo.Selector {
+		return &openslo.Selector{Type: openslo.TypeOpenTelemetry, Signal: openslo.SignalMetrics, Metric: "requests", Condition: condition, Scale: 1}
+	}
+	r := newRig(t, &openslo.Catalog{SLOs: []openslo.SLO{{ID: "llm:chat:errors:x", Indicator: openslo.Indicator{Ratio: &openslo.Ratio{
+		Bad: source(`datapoint.attributes["code"] == "500"`), Total: source("")}}}}}, nil)
+	got := r.one("requests_total", 1, map[string]any{"code": "500"})
+	assert.Equal(t, "llm:chat:errors:x", got["slo_id"])
+	assert.NotContains(t, got, "slo.ids")
+}
+
 // Scenario: points pass two processors, as from an agent to a gateway whose catalog says something else.
 // Guarantees: the second leaves the labels of the first as they are.
 func TestWhatIsLabelledStaysAsItIs(t *testing.T) {
