@@ -26,9 +26,10 @@ type input struct {
 
 // scratch is reused from point to point.
 type scratch struct {
-	holds       []bool // by use: whether its condition holds for the point
-	counts      []uint64
-	exponential sketch.Exponential
+	holds            []bool // by use: whether its condition holds for the point
+	counts, added    []uint64
+	exponential      sketch.Exponential
+	addedExponential sketch.Exponential
 }
 
 // binding is one use of an input series: the judged series that its points count for.

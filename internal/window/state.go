@@ -53,7 +53,7 @@ func (w *Watermark) Restore(s WatermarkState, now int64) error {
 	if s.Newest == Unset {
 		return nil
 	}
-	w.heard, w.swept = now, now
+	w.heard = now
 	for _, of := range s.Sources {
 		w.restore(of, now)
 	}
