@@ -93,7 +93,7 @@ type Explicit struct {
 }
 
 // Add takes the next point and returns the counts added since the last, which are written into into, grown where it is
-// too short: trackers by the hundred thousand share one scratch. bounds is kept, so it must not be written to again;
+// too short: trackers by the hundred thousand share one scratch. They mean nothing unless the outcome is Added. bounds is kept, so it must not be written to again;
 // counts is copied. Other boundaries than before are a reset.
 func (e *Explicit) Add(p Point, bounds []float64, counts, into []uint64) (added []uint64, outcome Outcome) {
 	added, outcome = into[:0], e.place(p)
@@ -104,7 +104,7 @@ func (e *Explicit) Add(p Point, bounds []float64, counts, into []uint64) (added 
 		if e.known && outcome == Added {
 			outcome = Reset
 		}
-		e.bounds, e.counts = bounds, nil
+		e.bounds = bounds
 	}
 	if len(e.counts) != len(counts) { // an empty list of boundaries equals nil
 		e.counts = make([]uint64, len(counts))

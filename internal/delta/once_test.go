@@ -29,6 +29,22 @@ func TestAPointThatIsSentAgainIsFound(t *testing.T) {
 	assert.Zero(t, o.Len())
 }
 
+func TestOfTooManyPointsTheOldestIsForgotten(t *testing.T) {
+	var o Once
+	for at := range int64(MaxRemembered + 10) {
+		assert.False(t, o.Seen(at, at+1, 0))
+	}
+	assert.Equal(t, MaxRemembered, o.Len())
+	assert.False(t, o.Seen(9, 10, 0), "forgotten, and too old to be remembered now")
+	for at := int64(10); at < MaxRemembered+10; at++ {
+		assert.True(t, o.Seen(at, at+1, 0))
+	}
+	assert.False(t, o.Seen(30, 32, 0))
+	assert.True(t, o.Seen(30, 32, 0))
+	assert.False(t, o.Seen(10, 11, 0), "it made room")
+	assert.Equal(t, MaxRemembered, o.Len())
+}
+
 // Guarantees: as a list of everything would, within its bounds, in any order of points, and restored anywhere.
 func TestOnceIsAListOfWhatIsOpen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

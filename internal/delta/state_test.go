@@ -28,7 +28,7 @@ func through[S any](t require.TestingT, in S) (out S) {
 
 // points draws cumulative points: most go on, some are old, some begin anew.
 func points(t *rapid.T, f func(p Point, restart bool)) {
-	p := Point{Start: 1, Time: 1000, Since: 990}
+	p := Point{Start: rapid.Int64Range(0, 1).Draw(t, "known"), Time: 1000, Since: 990} // 0: the source does not know it
 	for range rapid.IntRange(1, 30).Draw(t, "points") {
 		p.Time += rapid.Int64Range(-2, 20).Draw(t, "time")
 		if rapid.IntRange(0, 9).Draw(t, "new") == 0 {
