@@ -92,9 +92,9 @@ type Explicit struct {
 	counts []uint64
 }
 
-// Add takes the next point and returns the counts added since the last, which are written into into, grown where it is
-// too short: trackers by the hundred thousand share one scratch. They mean nothing unless the outcome is Added. bounds is kept, so it must not be written to again;
-// counts is copied. Other boundaries than before are a reset.
+// Add takes the next point and returns the counts added since the last, which mean nothing unless the outcome is Added.
+// They are written into into, grown where it is too short: trackers by the hundred thousand share one scratch. bounds is
+// kept, so it must not be written to again; counts is copied. Other boundaries than before are a reset.
 func (e *Explicit) Add(p Point, bounds []float64, counts, into []uint64) (added []uint64, outcome Outcome) {
 	added, outcome = into[:0], e.place(p)
 	if outcome == Stale {
