@@ -26,10 +26,11 @@ type input struct {
 
 // scratch is reused from point to point.
 type scratch struct {
-	uses        []int // that the point serves, rising; shared or in memory
-	memory      []int
-	counts      []uint64
-	exponential sketch.Exponential
+	uses             []int // that the point serves, rising; shared or in memory
+	memory           []int
+	counts, added    []uint64
+	exponential      sketch.Exponential
+	addedExponential sketch.Exponential
 }
 
 // binding is one use of an input series: the judged series that its points count for.

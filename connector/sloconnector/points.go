@@ -136,7 +136,8 @@ func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.Ag
 		return
 	}
 	if temporality == pmetric.AggregationTemporalityCumulative {
-		added, outcome := in.explicit.Add(e.since(in, at, p.StartTimestamp()), bounds, counts)
+		added, outcome := in.explicit.Add(e.since(in, at, p.StartTimestamp()), bounds, counts, e.input.added)
+		e.input.added = added
 		if why := reasonOf(outcome); why != none {
 			e.counts.refuse(why, 1)
 			return
@@ -169,8 +170,8 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 		return
 	}
 	if temporality == pmetric.AggregationTemporalityCumulative {
-		added, outcome := in.exponential.Add(e.since(in, at, p.StartTimestamp()), h)
-		if why := reasonOf(outcome); why != none {
+		added := &e.input.addedExponential
+		if why := reasonOf(in.exponential.Add(e.since(in, at, p.StartTimestamp()), h, added)); why != none {
 			e.counts.refuse(why, 1)
 			return
 		}

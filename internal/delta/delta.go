@@ -90,65 +90,61 @@ type Explicit struct {
 	series
 	bounds []float64
 	counts []uint64
-	added  []uint64
 }
 
-// Add takes the next point and returns the counts added since the last, which are good until the next call. bounds and
-// counts are copied. Other boundaries than before are a reset.
-func (e *Explicit) Add(p Point, bounds []float64, counts []uint64) ([]uint64, Outcome) {
-	outcome := e.place(p)
+// Add takes the next point and returns the counts added since the last, which mean nothing unless the outcome is Added.
+// They are written into into, grown where it is too short: trackers by the hundred thousand share one scratch. bounds is
+// kept, so it must not be written to again; counts is copied. Other boundaries than before are a reset.
+func (e *Explicit) Add(p Point, bounds []float64, counts, into []uint64) (added []uint64, outcome Outcome) {
+	added, outcome = into[:0], e.place(p)
 	if outcome == Stale {
-		return nil, Stale
+		return added, Stale
 	}
 	if !slices.Equal(e.bounds, bounds) {
 		if e.known && outcome == Added {
 			outcome = Reset
 		}
-		// A new slice: who has seen the old boundaries may have kept them.
-		e.bounds = slices.Clone(bounds)
-		e.counts = make([]uint64, len(counts))
-		e.added = make([]uint64, len(counts))
+		e.bounds = bounds
 	}
 	if len(e.counts) != len(counts) { // an empty list of boundaries equals nil
-		e.counts, e.added = make([]uint64, len(counts)), make([]uint64, len(counts))
+		e.counts = make([]uint64, len(counts))
 	}
 	for i, n := range counts {
 		if n < e.counts[i] && outcome == Added {
 			outcome = Reset
 		}
-		e.added[i] = n - e.counts[i]
+		added = append(added, n-e.counts[i])
 	}
 	copy(e.counts, counts)
 	e.keep(p)
-	return e.added, outcome
+	return added, outcome
 }
 
-// Bounds are the boundaries of the last point. They are never written to again.
+// Bounds are the boundaries of the last point, as they were given.
 func (e *Explicit) Bounds() []float64 { return e.bounds }
 
 // Exponential tracks a cumulative exponential histogram.
 type Exponential struct {
 	series
-	last, next sketch.Exponential
+	last sketch.Exponential
 }
 
-// Add takes the next point and returns the histogram of what was added since the last, which is good until the next
-// call. h is copied.
-func (e *Exponential) Add(p Point, h *sketch.Exponential) (*sketch.Exponential, Outcome) {
+// Add takes the next point, which is copied, and makes into, which must be another histogram, what was added since the
+// last.
+func (e *Exponential) Add(p Point, h, into *sketch.Exponential) Outcome {
 	outcome := e.place(p)
 	if outcome == Stale {
-		return nil, Stale
+		return Stale
 	}
 	// A growing range makes the source coarser; a finer scale than before can only be a new beginning.
 	if outcome == Added && e.known && h.Scale > e.last.Scale && e.last.Count() > e.last.ZeroCount {
 		outcome = Reset
 	}
-	added := &e.next
-	added.Copy(h)
-	if outcome == Added && e.known && !added.Sub(&e.last) {
+	into.Copy(h)
+	if outcome == Added && e.known && !into.Sub(&e.last) {
 		outcome = Reset
 	}
 	e.last.Copy(h)
 	e.keep(p)
-	return added, outcome
+	return outcome
 }

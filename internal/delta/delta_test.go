@@ -58,12 +58,14 @@ func TestAWobblingStartIsNoReset(t *testing.T) {
 func TestExplicit(t *testing.T) {
 	var e Explicit
 	bounds := []float64{1, 2}
+	var scratch []uint64
 	f := func(time int64, bounds []float64, counts, added []uint64, want Outcome) {
 		t.Helper()
-		d, outcome := e.Add(Point{Start: 1, Time: time, Since: 1000}, bounds, counts)
+		var outcome Outcome
+		scratch, outcome = e.Add(Point{Start: 1, Time: time, Since: 1000}, bounds, counts, scratch)
 		assert.Equal(t, want, outcome)
 		if want == Added {
-			assert.Equal(t, added, d)
+			assert.Equal(t, added, scratch)
 		}
 	}
 	f(10, bounds, []uint64{1, 2, 3}, nil, Baseline)
@@ -79,19 +81,19 @@ func TestExplicit(t *testing.T) {
 
 func TestExplicitWithoutBoundariesFromTheStart(t *testing.T) {
 	var e Explicit
-	_, outcome := e.Add(Point{Time: 10}, nil, []uint64{5})
+	_, outcome := e.Add(Point{Time: 10}, nil, []uint64{5}, nil)
 	assert.Equal(t, Baseline, outcome)
-	d, outcome := e.Add(Point{Time: 20}, nil, []uint64{7})
+	d, outcome := e.Add(Point{Time: 20}, nil, []uint64{7}, nil)
 	assert.Equal(t, Added, outcome)
 	assert.Equal(t, []uint64{2}, d)
 }
 
 func TestExponential(t *testing.T) {
 	var e Exponential
+	var d sketch.Exponential
 	f := func(time int64, h sketch.Exponential, want Outcome, added uint64) {
 		t.Helper()
-		d, outcome := e.Add(Point{Time: time}, &h)
-		require.Equal(t, want, outcome)
+		require.Equal(t, want, e.Add(Point{Time: time}, &h, &d))
 		if want == Added {
 			assert.Equal(t, added, d.Count())
 		}
@@ -122,7 +124,7 @@ func TestDeltasAddUp(t *testing.T) {
 				counts[b] += r.Uint64N(4)
 			}
 			total := counts[0] + counts[1] + counts[2]
-			d, outcome := e.Add(Point{Time: i + 1}, []float64{1, 2}, counts)
+			d, outcome := e.Add(Point{Time: i + 1}, []float64{1, 2}, counts, nil)
 			switch outcome {
 			case Added:
 				sum += d[0] + d[1] + d[2]
@@ -140,14 +142,20 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	var x Exponential
 	bounds, counts := []float64{1, 2}, []uint64{1, 2, 3}
 	h := &sketch.Exponential{Scale: 2, Positive: sketch.Buckets{Counts: counts}}
+	var o Once
+	var added []uint64
+	var scratch sketch.Exponential
 	p := Point{Time: 1}
 	turn := func() {
 		p.Time++
 		n.Add(p, 1)
-		e.Add(p, bounds, counts)
-		x.Add(p, h)
+		added, _ = e.Add(p, bounds, counts, added)
+		x.Add(p, h, &scratch)
+		o.Seen(p.Time, p.Time+1, p.Time-10)
 	}
-	turn()
+	for range 20 {
+		turn()
+	}
 	assert.Zero(t, testing.AllocsPerRun(100, turn))
 }
 
@@ -157,8 +165,9 @@ func BenchmarkExplicit(b *testing.B) {
 	for i := range bounds {
 		bounds[i] = float64(i)
 	}
+	var added []uint64
 	b.ReportAllocs()
 	for i := int64(1); b.Loop(); i++ {
-		e.Add(Point{Time: i}, bounds, counts)
+		added, _ = e.Add(Point{Time: i}, bounds, counts, added)
 	}
 }
