@@ -158,10 +158,10 @@ func BenchmarkState(b *testing.B) {
 	data := encode(b, e.State())
 	b.Run("encode", func(b *testing.B) {
 		b.ReportAllocs()
-		b.ReportMetric(float64(len(data)), "B/series")
 		for b.Loop() {
 			encode(b, e.State())
 		}
+		b.ReportMetric(float64(len(data)), "B/series")
 	})
 	b.Run("restore", func(b *testing.B) {
 		b.ReportAllocs()
