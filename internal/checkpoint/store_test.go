@@ -18,14 +18,15 @@ import (
 
 // memory is a storage that can stop halfway: it knows no transactions.
 type memory struct {
-	values map[string][]byte
+	values  map[string][]byte
+	written map[string][]byte // the values as they were before anybody damaged them
 	// does decides for every write of a Batch whether it happens; nil stands for all of them.
 	does func() bool
 	// fails is what the next calls answer.
 	fails error
 }
 
-func newMemory() *memory { return &memory{values: map[string][]byte{}} }
+func newMemory() *memory { return &memory{values: map[string][]byte{}, written: map[string][]byte{}} }
 
 func (m *memory) Get(ctx context.Context, key string) ([]byte, error) {
 	op := storage.GetOperation(key)
@@ -50,6 +51,7 @@ func (m *memory) Batch(_ context.Context, ops ...*storage.Operation) error {
 		case m.does != nil && !m.does():
 		case op.Type == storage.Set:
 			m.values[op.Key] = append([]byte{}, op.Value...)
+			m.written[op.Key] = append([]byte{}, op.Value...)
 		default:
 			delete(m.values, op.Key)
 		}

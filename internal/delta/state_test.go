@@ -147,3 +147,30 @@ func TestAStateThatIsNoTrackerIsRefused(t *testing.T) {
 	exponential("scale 21", sketch.ExponentialState{Scale: 21})
 	exponential("9007199254740993 events", sketch.ExponentialState{ZeroCount: sketch.MaxCount + 1})
 }
+
+func BenchmarkState(b *testing.B) {
+	var e Explicit
+	bounds, counts := make([]float64, 16), make([]uint64, 17)
+	for i := range bounds {
+		bounds[i], counts[i] = 0.001*float64(1+i*i), uint64(100*i)
+	}
+	e.Add(Point{Start: 1_700_000_000e9, Time: 1_700_000_300e9}, bounds, counts, nil)
+	data := encode(b, e.State())
+	b.Run("encode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			encode(b, e.State())
+		}
+		b.ReportMetric(float64(len(data)), "B/series")
+	})
+	b.Run("restore", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var s *ExplicitState
+			var restored Explicit
+			if checkpoint.Decode(data, &s) != nil || restored.Restore(s, nil) != nil {
+				b.Fatal("not restored")
+			}
+		}
+	})
+}
