@@ -5,13 +5,21 @@ package sloconnector
 import (
 	"errors"
 	"fmt"
+	"math"
+	"net/url"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
+	"github.com/otelcol-llm/otelcol-llm/internal/alertmanager"
+	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/strict"
+	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 )
 
 // Config is the configuration of the slo connector.
@@ -40,9 +48,72 @@ type Config struct {
 	MaxSources int `mapstructure:"max_sources"`
 	// SeriesTTL is how long a series is remembered without input.
 	SeriesTTL time.Duration `mapstructure:"series_ttl"`
+	// MaxSeriesPerSLO bounds the judged series of one SLO, so that no SLO takes the room of the others. 0 is no bound of
+	// its own.
+	MaxSeriesPerSLO int `mapstructure:"max_series_per_slo"`
+	// MaxRecentSpans is how many spans are remembered, so that one that is sent again does not count twice: at least the
+	// last half of it. 0 remembers none.
+	MaxRecentSpans int `mapstructure:"max_recent_spans"`
+	// TenantFrom are the attributes of the resource that say whose data it is, the first that is set. It is the value of
+	// the group-by key tenant.
+	TenantFrom []string `mapstructure:"tenant_from"`
+	// BurnRates put a promise at risk: its error budget is spent too fast. They are for the SLOs that have no alert policies
+	// of their own. An empty list has none.
+	BurnRates []BurnRate `mapstructure:"burn_rates"`
+	// Storage is the id of a storage extension in which the state outlives a restart. Without it, state is in memory.
+	Storage *component.ID `mapstructure:"storage"`
+	// CheckpointInterval is how often what has changed is written to Storage: the most that a crash loses.
+	CheckpointInterval time.Duration `mapstructure:"checkpoint_interval"`
+	// Alertmanager is told of violations and burn rates. Nobody is told without it.
+	Alertmanager configoptional.Optional[alertmanager.Config] `mapstructure:"alertmanager"`
+	// Backfill asks a Prometheus what had happened before, at the first start. Without it, budgets begin unobserved.
+	Backfill configoptional.Optional[BackfillConfig] `mapstructure:"backfill"`
+	// Metrics switches single metrics of the results on and off.
+	Metrics emit.Settings `mapstructure:"metrics"`
 	// RefreshInterval is how often results are repeated that have not changed, for backends that forget. Changes
 	// are told within a second. 0 never repeats.
 	RefreshInterval time.Duration `mapstructure:"refresh_interval"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// BurnRate says that an error budget is spent too fast when over both windows it is spent at least Factor times as fast as it
+// may be. The long window says that it matters, the short one that it still goes on.
+type BurnRate struct {
+	Long     time.Duration `mapstructure:"long"`
+	Short    time.Duration `mapstructure:"short"`
+	Factor   float64       `mapstructure:"factor"`
+	Severity string        `mapstructure:"severity"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// workbook are the burn rates that Google's SRE workbook recommends
+// (https://sre.google/workbook/alerting-on-slos/#6-multiwindow-multi-burn-rate-alerts).
+func workbook() []BurnRate {
+	const day = 24 * time.Hour
+	return []BurnRate{
+		{Long: time.Hour, Short: 5 * time.Minute, Factor: 14.4, Severity: "page"},
+		{Long: 6 * time.Hour, Short: 30 * time.Minute, Factor: 6, Severity: "page"},
+		{Long: day, Short: 2 * time.Hour, Factor: 3, Severity: "ticket"},
+		{Long: 3 * day, Short: 6 * time.Hour, Factor: 1, Severity: "ticket"},
+	}
+}
+
+// BackfillConfig says which Prometheus knows what had happened before. The settings of the HTTP client are those of every
+// Collector component.
+type BackfillConfig struct {
+	// ClientConfig has the endpoint, e.g. http://localhost:9090, and the settings for TLS, authentication and headers.
+	confighttp.ClientConfig `mapstructure:",squash"`
+	// Step is how coarse what is older than three days is asked for; what is younger comes by the hour.
+	Step time.Duration `mapstructure:"step"`
+	// Deadline is how long the questions may take together. What is not answered by then is not observed.
+	Deadline time.Duration `mapstructure:"deadline"`
+	// Histograms and Gauges name metrics whose kind their name does not say.
+	Histograms []string `mapstructure:"histograms"`
+	Gauges     []string `mapstructure:"gauges"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -84,11 +155,70 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %d must be at least 1", limit.key, limit.value))
 		}
 	}
+	for _, limit := range []struct {
+		key   string
+		value int
+	}{{"max_series_per_slo", c.MaxSeriesPerSLO}, {"max_recent_spans", c.MaxRecentSpans}} {
+		if limit.value < 0 {
+			errs = append(errs, fmt.Errorf("%s: %d must not be negative", limit.key, limit.value))
+		}
+	}
 	if c.SeriesTTL <= 0 {
 		errs = append(errs, fmt.Errorf("series_ttl: %s must be positive", c.SeriesTTL))
 	}
 	if c.RefreshInterval < 0 {
 		errs = append(errs, fmt.Errorf("refresh_interval: %s must not be negative", c.RefreshInterval))
+	}
+	if c.CheckpointInterval < time.Second {
+		errs = append(errs, fmt.Errorf("checkpoint_interval: %s must be at least 1s", c.CheckpointInterval))
+	}
+	if _, err := tenant.NewResolver(c.TenantFrom); err != nil {
+		errs = append(errs, fmt.Errorf("tenant_from: %w", err))
+	}
+	for i := range c.BurnRates {
+		errs = append(errs, c.BurnRates[i].validate(fmt.Sprintf("burn_rates[%d]", i)))
+	}
+	errs = append(errs, c.Metrics.Check(table))
+	return errors.Join(errs...)
+}
+
+func (r *BurnRate) validate(key string) error {
+	var errs []error
+	for _, w := range []struct {
+		key    string
+		length time.Duration
+	}{{"long", r.Long}, {"short", r.Short}} {
+		if w.length < judge.Tick || w.length%judge.Tick != 0 {
+			errs = append(errs, fmt.Errorf("%s::%s: %s is not a whole number of minutes, at least 1m", key, w.key, w.length))
+		}
+	}
+	if r.Short > r.Long {
+		errs = append(errs, fmt.Errorf("%s::short: %s is longer than the long window of %s", key, r.Short, r.Long))
+	}
+	if !(r.Factor > 0) || math.IsInf(r.Factor, 0) {
+		errs = append(errs, fmt.Errorf("%s::factor: %g must be above 0, e.g. 14.4", key, r.Factor))
+	}
+	return errors.Join(errs...)
+}
+
+// Unmarshal refuses null values besides what the Collector refuses.
+func (c *BackfillConfig) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(conf, c) }
+
+func defaultBackfill() BackfillConfig {
+	return BackfillConfig{ClientConfig: confighttp.NewDefaultClientConfig(), Step: 24 * time.Hour, Deadline: 5 * time.Minute}
+}
+
+// Validate reports every problem at once, each with its key.
+func (c *BackfillConfig) Validate() error {
+	var errs []error
+	if u, err := url.Parse(c.Endpoint); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		errs = append(errs, fmt.Errorf("endpoint: %q is no URL of a Prometheus, e.g. http://localhost:9090", c.Endpoint))
+	}
+	if c.Step < time.Hour {
+		errs = append(errs, fmt.Errorf("step: %s must be at least 1h", c.Step))
+	}
+	if c.Deadline <= 0 {
+		errs = append(errs, fmt.Errorf("deadline: %s must be positive", c.Deadline))
 	}
 	return errors.Join(errs...)
 }

@@ -176,6 +176,9 @@ func TestEveryResultIsInEventTime(t *testing.T) {
 	for _, md := range r.metrics.AllMetrics() {
 		for _, rm := range md.ResourceMetrics().All() {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				if m.Name() == lag.Name {
+					continue // is about the wall clock
+				}
 				for _, p := range numbers(m).All() {
 					at := p.Timestamp().AsTime()
 					assert.False(t, at.Before(t0) || at.After(t0.Add(time.Hour)), "%s at %s", m.Name(), at)
@@ -436,7 +439,15 @@ func TestDirtyPointsAreRefusedWithAReason(t *testing.T) {
 			return md
 		},
 		"unsupported_shape": func() pmetric.Metrics {
-			return metricsOf("vllm:time_to_first_token_seconds", func(m pmetric.Metric) { m.SetEmptySummary().DataPoints().AppendEmpty() })
+			return metricsOf("vllm:time_to_first_token_seconds", func(m pmetric.Metric) {
+				m.SetEmptySummary().DataPoints().AppendEmpty().SetTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Minute)))
+			})
+		},
+		"implausible": histogram(func(p pmetric.HistogramDataPoint) { p.SetSum(100) }),
+		"unknown_slo": func() pmetric.Metrics {
+			md, points := histogramOf("slo.sli.distribution", deltas)
+			fillHistogram(points.AppendEmpty(), t0, t0.Add(time.Minute), ttftBounds, 0, 0, 1, 0, 0, 0, 0)
+			return md
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -531,7 +542,7 @@ func TestUnchangedResultsAreRepeated(t *testing.T) {
 	for range 15 { // each result has its turn once in refresh_interval
 		r.wait(time.Second)
 	}
-	assert.Equal(t, 7, r.metrics.DataPointCount())
+	assert.Equal(t, 7+1, r.metrics.DataPointCount(), "the series, and the lag")
 }
 
 func TestEventsAreKeptUntilTheyAreTaken(t *testing.T) {
@@ -684,7 +695,7 @@ func TestWhatIsDeletedIsEnded(t *testing.T) {
 			}
 		}
 	}
-	assert.Len(t, open, 2+1+4+1+2+1)
+	assert.Len(t, open, 2+1+4+1+2+1+2+len(burnWindows))
 	for id, is := range open {
 		assert.False(t, is, id)
 	}

@@ -5,20 +5,23 @@ package sloconnector
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
+	"github.com/otelcol-llm/otelcol-llm/internal/alertmanager"
 	"github.com/otelcol-llm/otelcol-llm/internal/catalog"
+	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
+	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
+	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
@@ -35,59 +38,100 @@ const maxAhead = time.Minute
 // engine is the state of a connector, shared by its instances.
 type engine struct {
 	cfg     *Config
+	id      component.ID
 	set     component.TelemetrySettings
 	metrics consumer.Metrics // nil where no pipeline takes them
 	logs    consumer.Logs
 	own     *telemetry
 	now     func() time.Time
+	tenants *tenant.Resolver
+	enabled emit.Enabled
+	alerts  *alertmanager.Sender // nil where nobody is told
 
 	source catalog.Source
-	slos   *openslo.Catalog // that of judge and uses, or a later one that could not be compiled
+	slos   *openslo.Catalog // that of judge and selectors, or a later one that could not be compiled
 
-	// mu guards what follows. It is never held while something is sent.
+	// mu guards what follows. It is never held while something is sent or written.
 	mu        sync.Mutex
 	judge     *judge.Judge
 	uses      *selection.Metrics
+	spans     *selection.Spans
+	records   *selection.Records
 	watermark *window.Watermark
 	inputs    *inputs
+	spansSeen recent
 	input     scratch
 	counts    counts
+	begun     time.Time // wall clock
 	refreshed time.Time
 	turns     uint64
 	retell    bool            // a consumer refused results
-	warned    map[string]bool // slo_ids whose source lacks a boundary at the objective
+	warned    map[string]bool // what was said once, by what it is and slo_id
 	lookAt    time.Time       // when to say which SLOs have had no input; zero when that is said
+	parts     distributions
+	outbox    outbox
 
-	outbox outbox
+	client storage.Client // nil without a storage
+	store  *checkpoint.Store
 	stop   context.CancelFunc // nil before Start
 	done   sync.WaitGroup
 }
 
 func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
-	own, err := newTelemetry(set.TelemetrySettings)
+	tenants, err := tenant.NewResolver(cfg.TenantFrom)
 	if err != nil {
 		return nil, err
 	}
-	return &engine{cfg: cfg, set: set.TelemetrySettings, own: own, now: time.Now, warned: map[string]bool{}}, nil
+	e := &engine{
+		cfg: cfg, id: set.ID, set: set.TelemetrySettings, now: time.Now, warned: map[string]bool{}, tenants: tenants,
+		enabled: cfg.Metrics.Enabled(table),
+	}
+	e.parts = distributions{engine: e, out: pages{on: e.enabled}}
+	if am := cfg.Alertmanager.Get(); am != nil {
+		if e.alerts, err = alertmanager.New(*am, set.TelemetrySettings); err != nil {
+			return nil, err
+		}
+	}
+	e.own, err = newTelemetry(set.TelemetrySettings)
+	return e, err
 }
 
-// Start finds the catalog, compiles it and begins to tell what is found.
-func (e *engine) Start(_ context.Context, host component.Host) error {
+// Start finds the catalog, compiles it, takes up what was known before and begins to tell what is found.
+func (e *engine) Start(ctx context.Context, host component.Host) error {
 	if err := e.prepare(host); err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	known, err := e.restore(ctx, host)
+	if err != nil {
+		return err
+	}
+	if e.alerts != nil {
+		if err := e.alerts.Start(ctx, host); err != nil {
+			return err
+		}
+	}
+	running, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	// Each has a goroutine of its own: a consumer that blocks must hold neither the verdicts nor the other consumer up.
-	for _, work := range []func(context.Context){e.advance, e.publishMetrics, e.publishEvents} {
-		e.done.Go(func() { repeat(ctx, work) })
+	for _, work := range []func(context.Context){e.advance, e.publishMetrics, e.publishEvents, e.publishAlerts} {
+		e.done.Go(func() { repeat(running, tick, work) })
+	}
+	if e.store != nil {
+		e.done.Go(func() { repeat(running, e.cfg.CheckpointInterval, e.save) })
+	}
+	if e.cfg.Backfill.HasValue() && !known {
+		api, err := e.prometheus(ctx, host)
+		if err != nil {
+			return err
+		}
+		e.done.Go(func() { e.backfill(running, api) })
 	}
 	return nil
 }
 
-// repeat calls work every tick until the context ends.
-func repeat(ctx context.Context, work func(context.Context)) {
-	ticker := time.NewTicker(tick)
+// repeat calls work every interval until the context ends.
+func repeat(ctx context.Context, interval time.Duration, work func(context.Context)) {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -106,83 +150,46 @@ func (e *engine) prepare(host component.Host) error {
 		return err
 	}
 	slos := source.Catalog()
-	uses, err := e.compile(slos)
-	if err != nil {
-		return err
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.source, e.slos, e.uses = source, slos, uses
-	e.judge = judge.New(slos, judge.Options{
-		Window: e.cfg.Window, GroupBy: e.cfg.GroupBy, MaxSeries: e.cfg.MaxSeries, TTL: e.cfg.SeriesTTL,
-	})
-	e.watermark = window.NewWatermark(window.WatermarkOptions{
-		Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
-	})
-	e.inputs = newInputs(e.cfg.MaxInputSeries, e.cfg.SeriesTTL)
+	if err := e.compile(slos); err != nil {
+		return err
+	}
+	e.source, e.slos = source, slos
+	e.begin()
 	e.announce()
 	return nil
 }
 
-// compile makes what finds the points of a catalog, once it is clear that its results can be told apart.
-func (e *engine) compile(slos *openslo.Catalog) (*selection.Metrics, error) {
-	var errs []error
-	for i := range slos.SLOs {
-		slo := &slos.SLOs[i]
-		for _, key := range slo.GroupBy {
-			if problem := openslo.CheckGroupBy(e.cfg.GroupBy, key); problem != "" && !slices.Contains(e.cfg.GroupBy, key) {
-				errs = append(errs, fmt.Errorf("group_by: slo %q (%s:%d) is judged apart for other keys, too: %s", slo.Name, slo.Position.File, slo.Position.Line, problem))
-			}
-		}
-	}
-	uses, err := selection.ForMetrics(slos, e.set)
-	return uses, errors.Join(append(errs, err)...)
+// begin makes a state that knows nothing. The caller holds the mutex.
+func (e *engine) begin() {
+	e.judge = judge.New(e.slos, e.judgeOptions())
+	e.watermark = window.NewWatermark(window.WatermarkOptions{
+		Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
+	})
+	e.inputs = newInputs(e.cfg.MaxInputSeries, e.cfg.SeriesTTL)
+	e.spansSeen = newRecent(e.cfg.MaxRecentSpans)
+	e.outbox.pending = nil
+	e.begun = e.now()
 }
 
-// follow takes over what the catalog holds since it was last asked. A catalog that cannot be compiled changes nothing.
-func (e *engine) follow() {
-	slos := e.source.Catalog()
-	if slos == e.slos {
-		return
+func (e *engine) judgeOptions() judge.Options {
+	opts := judge.Options{
+		Window: e.cfg.Window, GroupBy: e.cfg.GroupBy, MaxSeries: e.cfg.MaxSeries, MaxSeriesPerSLO: e.cfg.MaxSeriesPerSLO, TTL: e.cfg.SeriesTTL,
 	}
-	uses, err := e.compile(slos)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.slos = slos
-	if err != nil {
-		e.set.Logger.Error("the new SLO catalog is not used; judging goes on by the one before", zap.Error(err))
-		return
+	for _, r := range e.cfg.BurnRates {
+		opts.BurnRates = append(opts.BurnRates, judge.BurnRate{Long: r.Long, Short: r.Short, Factor: r.Factor, Severity: r.Severity})
 	}
-	e.uses = uses
-	e.judge.Update(slos)
-	e.inputs.generation++ // each input series finds its SLOs anew with its next point, and keeps its last one
-	e.announce()
+	if e.enabled.Has(sliDistribution) && e.metrics != nil {
+		opts.Distributions = e.parts.add
+	}
+	return opts
 }
 
-// announce makes what is promised visible from the start, and says what is not measured.
-func (e *engine) announce() {
-	e.lookAt = e.now().Add(unseenAfter)
-	for i := range e.slos.SLOs {
-		slo := &e.slos.SLOs[i]
-		switch {
-		case !slo.Evaluated():
-			e.set.Logger.Info("an SLO is not measured here", zap.String("slo_id", slo.ID), zap.String("because", slo.NotEvaluated()))
-		case !onlyMetrics(slo):
-			e.set.Logger.Warn("an SLO is not measured: only indicators of the signal metrics are judged", zap.String("slo_id", slo.ID))
-		case len(e.judge.GroupBy(i)) == 0:
-			e.judge.Series(i, nil) // a promise without data is shown as such
-		}
-	}
-}
-
-func onlyMetrics(slo *openslo.SLO) bool {
-	return !slices.ContainsFunc(slo.Indicator.Selectors(), func(s *openslo.Selector) bool { return s.Signal != openslo.SignalMetrics })
-}
-
-// Shutdown tells what is left to tell.
+// Shutdown tells what is left to tell, and keeps the rest.
 func (e *engine) Shutdown(ctx context.Context) error {
 	if e.stop == nil {
-		return e.own.shutdown() // never started
+		return errors.Join(e.close(ctx), e.own.shutdown()) // never started
 	}
 	e.stop() // interrupts a consumer that blocks
 	ended := make(chan struct{})
@@ -193,12 +200,41 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		return errors.Join(ctx.Err(), e.own.shutdown())
+		return errors.Join(ctx.Err(), e.close(ctx), e.own.shutdown())
 	}
 	e.outbox.next = time.Time{}
 	e.publishMetrics(ctx)
 	e.publishEvents(ctx)
-	return e.own.shutdown()
+	if e.store != nil {
+		e.save(ctx)
+	}
+	return errors.Join(e.close(ctx), e.own.shutdown())
+}
+
+// close gives back what Start took.
+func (e *engine) close(ctx context.Context) error {
+	var errs []error
+	if e.alerts != nil {
+		errs = append(errs, e.alerts.Shutdown(ctx))
+	}
+	if e.client != nil {
+		errs = append(errs, e.client.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// hear lets listen hear a batch as a whole before anything closes: the order of items inside it has no say in what is late.
+func (e *engine) hear(ctx context.Context, listen func(now int64)) {
+	begin := e.now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.judge == nil {
+		return // not started
+	}
+	listen(begin.UnixNano())
+	// Windows close in event time only now.
+	e.judge.Advance(e.watermark.Advance(begin.UnixNano(), window.Unset))
+	e.own.consumed(ctx, &e.counts, e.now().Sub(begin))
 }
 
 // advance closes what the wall clock allows to close although nothing comes in, by the catalog as it is now.
@@ -213,7 +249,7 @@ func (e *engine) advance(context.Context) {
 	if !e.lookAt.IsZero() && now.After(e.lookAt) {
 		e.lookAt = time.Time{}
 		if unseen := e.judge.Unseen(); len(unseen) > 0 {
-			e.set.Logger.Warn("no data point has matched these SLOs yet: check the metric's name and the condition, and that it comes in here",
+			e.set.Logger.Warn("nothing has matched these SLOs yet: check the metric's name, the value and the condition, and that it comes in here",
 				zap.Strings("slo_ids", unseen))
 		}
 	}

@@ -16,78 +16,96 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
 
 // The names of the log events.
 const (
 	violationOpened = "slo.violation.opened"
 	violationClosed = "slo.violation.closed"
+	burnOpened      = "slo.burn_rate.opened"
+	burnClosed      = "slo.burn_rate.closed"
 )
 
 const (
-	// maxPendingEvents bounds the violation events that wait for their consumer.
+	// maxPendingEvents bounds the events that wait for their consumer.
 	maxPendingEvents = 10_000
 	// Events that were not taken are sent again after a while that doubles from the first of these to the second.
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
 )
 
-// outbox holds violation events until they are taken. It belongs to one goroutine at a time: the one that publishes
-// events, then Shutdown.
+// outbox holds events until they are taken. Next and wait belong to one goroutine at a time: the one that publishes
+// events, then Shutdown. The engine's mutex guards pending, since a checkpoint keeps what is in it.
 type outbox struct {
 	pending []judge.Event
 	next    time.Time // not before
 	wait    time.Duration
 }
 
-// publishEvents tells which violations have opened and closed. Events are kept until they are taken, since nothing makes up
-// for one that is lost; a consumer that will never take them is not asked again.
+// publishEvents tells what has opened and closed. Events are kept until they are taken, since nothing makes up for one that
+// is lost; a consumer that will never take them is not asked again.
 func (e *engine) publishEvents(ctx context.Context) {
+	box := &e.outbox
 	e.mu.Lock()
 	fresh, dropped := e.judge.TakeEvents()
+	if e.logs != nil {
+		box.pending = append(box.pending, fresh...)
+		if over := len(box.pending) - maxPendingEvents; over > 0 {
+			box.pending = slices.Delete(box.pending, 0, over)
+			dropped += uint64(over)
+		}
+	}
+	pending := slices.Clone(box.pending)
 	e.mu.Unlock()
 	for i := range fresh {
 		e.log(&fresh[i])
 	}
-	if e.logs == nil {
-		return
-	}
-	box := &e.outbox
-	box.pending = append(box.pending, fresh...)
-	if over := len(box.pending) - maxPendingEvents; over > 0 {
-		box.pending = slices.Delete(box.pending, 0, over)
-		dropped += uint64(over)
-	}
-	if len(box.pending) > 0 && !e.now().Before(box.next) {
-		dropped += e.sendEvents(ctx)
+	if len(pending) > 0 && !e.now().Before(box.next) {
+		dropped += e.sendEvents(ctx, pending)
 	}
 	if dropped > 0 {
 		e.own.dropped.Add(ctx, int64(dropped))
 	}
-	e.own.gauges[pendingGauge].value.Store(int64(len(box.pending)))
+	e.own.gauges[pendingGauge].value.Store(int64(e.waiting()))
 }
 
-// sendEvents sends what is pending and returns how many events nobody will ever take.
-func (e *engine) sendEvents(ctx context.Context) (lost uint64) {
+func (e *engine) waiting() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.outbox.pending)
+}
+
+// told takes events that nobody waits for any more out of the outbox. Only the caller takes out, so they stand in front.
+func (e *engine) told(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.outbox.pending = slices.Delete(e.outbox.pending, 0, n)
+}
+
+// sendEvents sends events and returns how many of them nobody will ever take.
+func (e *engine) sendEvents(ctx context.Context, events []judge.Event) (lost uint64) {
 	box := &e.outbox
-	err := e.logs.ConsumeLogs(ctx, e.records(box.pending))
+	err := e.logs.ConsumeLogs(ctx, e.logRecords(events))
 	switch {
 	case err == nil:
-		box.pending, box.wait, box.next = nil, 0, time.Time{}
+		e.told(len(events))
+		box.wait, box.next = 0, time.Time{}
 	case consumererror.IsPermanent(err):
-		lost = uint64(len(box.pending))
-		e.set.Logger.Error("violation events were refused for good", zap.Uint64("events", lost), zap.Error(err))
-		box.pending, box.wait, box.next = nil, 0, time.Time{}
+		lost = uint64(len(events))
+		e.told(len(events))
+		e.set.Logger.Error("events were refused for good", zap.Uint64("events", lost), zap.Error(err))
+		box.wait, box.next = 0, time.Time{}
 	case ctx.Err() == nil:
 		box.wait = min(max(2*box.wait, firstRetry), lastRetry)
 		box.next = e.now().Add(box.wait)
-		e.set.Logger.Warn("violation events were not taken and are sent again",
-			zap.Int("events", len(box.pending)), zap.Duration("after", box.wait), zap.Error(err))
+		e.set.Logger.Warn("events were not taken and are sent again",
+			zap.Int("events", len(events)), zap.Duration("after", box.wait), zap.Error(err))
 	}
 	return lost
 }
 
-// log tells the operator at the console what a violation event tells the backends.
+// log tells the operator at the console what an event tells the backends.
 func (e *engine) log(ev *judge.Event) {
 	fields := []zap.Field{
 		zap.String("slo.policy", ev.Policy), zap.String("slo.violation.id", ev.ID), zap.String("reason", ev.Reason),
@@ -95,6 +113,10 @@ func (e *engine) log(ev *judge.Event) {
 	}
 	ev.Of.Group(func(key, value string) { fields = append(fields, zap.String(key, value)) })
 	switch {
+	case ev.Kind == judge.BurnAlert && ev.Opened:
+		e.set.Logger.Warn("an error budget is spent too fast", append(fields, zap.String("slo_id", ev.Of.SLO().ID), zap.String("severity", ev.Severity))...)
+	case ev.Kind == judge.BurnAlert:
+		e.set.Logger.Info("an error budget is not spent too fast any more", append(fields, zap.String("slo_id", ev.Of.SLO().ID))...)
 	case ev.Opened:
 		e.set.Logger.Warn("a promise is broken", fields...)
 	case ev.Kept():
@@ -104,14 +126,14 @@ func (e *engine) log(ev *judge.Event) {
 	}
 }
 
-// records writes violation events as log records, those of one tenant on one resource.
-func (e *engine) records(events []judge.Event) plog.Logs {
+// logRecords writes events as log records, those of one tenant on one resource.
+func (e *engine) logRecords(events []judge.Event) plog.Logs {
 	ld := plog.NewLogs()
 	scopes := map[string]plog.ScopeLogs{}
 	observed := pcommon.NewTimestampFromTime(e.now())
 	for i := range events {
 		ev := &events[i]
-		key := ev.Of.Tenant(tenantKeys)
+		key := ev.Of.Tenant(e.tenants.Keys())
 		scope, ok := scopes[key]
 		if !ok {
 			rl := ld.ResourceLogs().AppendEmpty()
@@ -122,35 +144,58 @@ func (e *engine) records(events []judge.Event) plog.Logs {
 		}
 		r := scope.LogRecords().AppendEmpty()
 		r.SetObservedTimestamp(observed)
-		record(r, ev)
+		e.record(r, ev)
 	}
 	return ld
 }
 
-func record(r plog.LogRecord, ev *judge.Event) {
+func (e *engine) record(r plog.LogRecord, ev *judge.Event) {
+	opened, closed := violationOpened, violationClosed
+	if ev.Kind == judge.BurnAlert {
+		opened, closed = burnOpened, burnClosed
+	}
 	r.SetTimestamp(pcommon.Timestamp(ev.Time))
-	r.SetEventName(violationClosed)
+	r.SetEventName(closed)
 	r.SetSeverityNumber(plog.SeverityNumberInfo)
 	r.SetSeverityText("INFO")
 	if ev.Opened {
-		r.SetEventName(violationOpened)
+		r.SetEventName(opened)
 		r.SetSeverityNumber(plog.SeverityNumberError)
 		r.SetSeverityText("ERROR")
 	}
 	r.Body().SetStr(ev.Reason)
 	m := r.Attributes()
-	describe(m, ev.Of)
-	m.PutStr("slo.violation.id", ev.ID)
-	m.PutStr("slo.policy", ev.Policy)
+	e.describe(m, ev.Of)
+	put := func(key, value string) {
+		if value != "" {
+			m.PutStr(key, value)
+		}
+	}
+	put("slo.policy", ev.Policy)
+	put("slo.severity", ev.Severity)
 	ids := m.PutEmptySlice(labels.SLOIDs)
 	for _, id := range ev.SLOs {
 		ids.AppendEmpty().SetStr(id)
 	}
-	if !math.IsNaN(ev.Observed) {
-		m.PutDouble("slo.observed", ev.Observed)
+	if ev.Kind == judge.BurnAlert {
+		m.PutStr("slo.alert.id", ev.ID)
+		put("slo.condition", ev.Condition)
+		m.PutDouble("slo.burn_rate", ev.Observed)
+		m.PutDouble("slo.burn_rate.threshold", ev.Threshold)
+		m.PutStr("slo.burn_rate.window", openslo.GoDuration(ev.Window))
+	} else {
+		m.PutStr("slo.violation.id", ev.ID)
+		m.PutInt("slo.windows", int64(ev.Windows))
+		if !math.IsNaN(ev.Observed) {
+			m.PutDouble("slo.observed", ev.Observed)
+		}
 	}
-	m.PutInt("slo.windows", int64(ev.Windows))
 	m.PutStr("slo.reason", ev.Reason)
+	put("slo.owner", ev.Of.SLO().Owner)
+	put("slo.runbook", ev.Of.SLO().Runbook)
+	if name := e.maintenance(ev, time.Unix(0, ev.Time)); name != "" {
+		m.PutStr("slo.maintenance", name)
+	}
 	r.SetTraceID(ev.Exemplar.TraceID)
 	r.SetSpanID(ev.Exemplar.SpanID)
 }

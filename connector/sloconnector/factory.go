@@ -7,52 +7,81 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pipeline"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/alertmanager"
 	"github.com/otelcol-llm/otelcol-llm/internal/shared"
+	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 )
 
-// engines are shared between the instances that serve different outputs of one connector.
+// engines are shared between the instances that serve different signals of one connector.
 var engines shared.Group[*engine]
 
 // NewFactory returns the factory of the slo connector.
 func NewFactory() connector.Factory {
 	return connector.NewFactory(metadata.Type, createDefaultConfig,
-		connector.WithMetricsToMetrics(createMetricsToMetrics, metadata.MetricsToMetricsStability),
-		connector.WithMetricsToLogs(createMetricsToLogs, metadata.MetricsToLogsStability))
+		connector.WithMetricsToMetrics(createMetricsToMetrics, metadata.Stability),
+		connector.WithMetricsToLogs(createMetricsToLogs, metadata.Stability),
+		connector.WithTracesToMetrics(createTracesToMetrics, metadata.Stability),
+		connector.WithTracesToLogs(createTracesToLogs, metadata.Stability),
+		connector.WithLogsToMetrics(createLogsToMetrics, metadata.Stability),
+		connector.WithLogsToLogs(createLogsToLogs, metadata.Stability))
 }
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Catalog:         component.MustNewID("slo_catalog"),
-		Window:          5 * time.Minute,
-		Lateness:        30 * time.Second,
-		IdleTimeout:     time.Minute,
-		MaxLag:          time.Hour,
-		MaxSeries:       10_000,
-		MaxInputSeries:  100_000,
-		MaxSources:      10_000,
-		SeriesTTL:       time.Hour,
-		RefreshInterval: 15 * time.Second,
+		Catalog:            component.MustNewID("slo_catalog"),
+		Window:             5 * time.Minute,
+		Lateness:           30 * time.Second,
+		IdleTimeout:        time.Minute,
+		MaxLag:             time.Hour,
+		MaxSeries:          10_000,
+		MaxInputSeries:     100_000,
+		MaxSources:         10_000,
+		MaxRecentSpans:     100_000,
+		SeriesTTL:          time.Hour,
+		TenantFrom:         tenant.DefaultKeys(),
+		BurnRates:          workbook(),
+		CheckpointInterval: 10 * time.Second,
+		Alertmanager:       configoptional.Default(alertmanager.DefaultConfig()),
+		Backfill:           configoptional.Default(defaultBackfill()),
+		RefreshInterval:    15 * time.Second,
 	}
 }
 
 func createMetricsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Metrics, error) {
-	return join(set, cfg, func(e *engine) { e.metrics = next })
+	return join(set, cfg, pipeline.SignalMetrics, func(e *engine) { e.metrics = next })
 }
 
 func createMetricsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Metrics, error) {
-	return join(set, cfg, func(e *engine) { e.logs = next })
+	return join(set, cfg, pipeline.SignalMetrics, func(e *engine) { e.logs = next })
 }
 
-func join(set connector.Settings, cfg component.Config, connect func(*engine)) (connector.Metrics, error) {
+func createTracesToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Traces, error) {
+	return join(set, cfg, pipeline.SignalTraces, func(e *engine) { e.metrics = next })
+}
+
+func createTracesToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Traces, error) {
+	return join(set, cfg, pipeline.SignalTraces, func(e *engine) { e.logs = next })
+}
+
+func createLogsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Logs, error) {
+	return join(set, cfg, pipeline.SignalLogs, func(e *engine) { e.metrics = next })
+}
+
+func createLogsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {
+	return join(set, cfg, pipeline.SignalLogs, func(e *engine) { e.logs = next })
+}
+
+func join(set connector.Settings, cfg component.Config, from pipeline.Signal, connect func(*engine)) (*instance, error) {
 	member, err := engines.Join(cfg, func() (*engine, error) { return newEngine(set, cfg.(*Config)) })
 	if err != nil {
 		return nil, err
 	}
 	connect(member.Engine())
-	return &instance{Member: member, feeds: member.Claim(pipeline.SignalMetrics)}, nil
+	return &instance{Member: member, feeds: member.Claim(from)}, nil
 }

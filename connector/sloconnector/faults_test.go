@@ -151,7 +151,7 @@ func TestMoreDirtIsRefusedWithAReason(t *testing.T) {
 	r = newRig(t, ttftDocs, nil)
 	for i := range 9 {
 		md, points := histogramOf("vllm:time_to_first_token_seconds", deltas)
-		fillHistogram(points.AppendEmpty(), t0, t0.Add(time.Second), []float64{float64(i + 1)}, 1, 0)
+		fillHistogram(points.AppendEmpty(), t0, t0.Add(time.Duration(i+1)*time.Second), []float64{float64(i + 1)}, 1, 0)
 		r.send(md)
 	}
 	assert.Equal(t, map[string]int64{"layout_limit": 1}, r.refused())
@@ -160,7 +160,8 @@ func TestMoreDirtIsRefusedWithAReason(t *testing.T) {
 func TestEveryReasonIsTested(t *testing.T) {
 	// Names in the tables of the tests above and in connector_test.go; a new reason has to join them.
 	tested := "late future no_timestamp no_recorded_value baseline reset stale no_value not_finite sentinel negative out_of_range " +
-		"bad_buckets count_mismatch no_temporality no_interval unsupported_shape condition_error layout_limit series_limit"
+		"bad_buckets count_mismatch no_temporality no_interval unsupported_shape condition_error layout_limit series_limit " +
+		"duplicate excluded implausible unknown_slo"
 	assert.ElementsMatch(t, strings.Fields(tested), reasonNames[none+1:])
 }
 
@@ -244,7 +245,7 @@ func TestABackendTakesEveryPoint(t *testing.T) {
 			}
 		}
 	}
-	assert.Len(t, seen, 3*(2+1+4+1+2+1))
+	assert.Len(t, seen, 3*(2+1+4+1+2+1+2+len(burnWindows))+1, "and the lag, once")
 }
 
 func TestAtRiskIsSaidOnceWithTheMissingBoundary(t *testing.T) {
@@ -257,7 +258,7 @@ func TestAtRiskIsSaidOnceWithTheMissingBoundary(t *testing.T) {
 	}
 	v, _ := r.last("slo.state", map[string]string{"state": "at_risk"})
 	assert.InDelta(t, 1, v, 0)
-	assert.Equal(t, map[string]bool{"llm:chat:ttft:p95": true}, r.warned)
+	assert.Len(t, r.warned, 1)
 	assert.Empty(t, r.events())
 }
 
@@ -387,4 +388,31 @@ func TestConcurrency(t *testing.T) {
 	}
 	senders.Wait()
 	assert.NotZero(t, m.DataPointCount())
+}
+
+func TestADeltaThatIsSentAgainCountsOnce(t *testing.T) {
+	r := newRig(t, ttftDocs, nil)
+	for range 3 {
+		r.send(hour()[0])
+	}
+	r.send(hour()[1])
+	r.send(hour()[0])
+	good, _ := r.last("slo.sli.events", map[string]string{"outcome": "good"})
+	assert.InDelta(t, 200, good, 0)
+	assert.Equal(t, map[string]int64{"duplicate": 2, "late": 1}, r.refused(), "the last one comes after its minute has closed")
+}
+
+func TestWhatIsExcludedByMaintenanceCountsForNothing(t *testing.T) {
+	r := newRig(t, ttftDocs+`---
+apiVersion: otelcol-llm.dev/v1alpha1
+kind: MaintenanceWindow
+metadata: {name: upgrade}
+spec: {slos: [chat-ttft], effect: exclude, startTime: `+t0.Add(2*time.Minute).Format("2006-01-02 15:04:05")+`, timeZone: UTC, duration: 1m}
+`, nil)
+	for _, md := range hour()[:5] {
+		r.send(md)
+	}
+	good, _ := r.last("slo.sli.events", map[string]string{"outcome": "good"})
+	assert.InDelta(t, 400, good, 0)
+	assert.Equal(t, map[string]int64{"excluded": 1}, r.refused())
 }

@@ -32,36 +32,31 @@ type batch struct {
 	newest   int64  // event time of what was heard of this resource
 }
 
-// consume hears a batch. Nothing in it is an error of the sender's that a retry would mend: what cannot be used is
-// counted by reason.
 func (e *engine) consume(ctx context.Context, md pmetric.Metrics) {
-	begin := e.now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.judge == nil {
-		return // not started
-	}
-	b := batch{ctx: ctx, now: begin.UnixNano()}
+	e.hear(ctx, func(now int64) { e.walkMetrics(ctx, md, now) })
+}
+
+func (e *engine) walkMetrics(ctx context.Context, md pmetric.Metrics, now int64) {
+	b := batch{ctx: ctx, now: now}
 	for _, rm := range md.ResourceMetrics().All() {
 		b.rm, b.resource, b.newest = rm, 0, window.Unset
 		for _, sm := range rm.ScopeMetrics().All() {
 			b.sm, b.scope = sm, 0
 			for _, m := range sm.Metrics().All() {
-				if b.matcher = e.uses.Of(m.Name()); b.matcher == nil {
-					continue
-				}
 				b.metric = m
-				b.identify()
-				e.metric(&b)
+				if isDistribution(m.Name()) {
+					b.identify()
+					e.distribution(&b)
+				} else if b.matcher = e.uses.Of(m.Name()); b.matcher != nil {
+					b.identify()
+					e.metric(&b)
+				}
 			}
 		}
 		if b.newest != window.Unset {
-			e.watermark.Observe(b.resource, b.newest, b.now)
+			e.watermark.Observe(b.resource, b.newest, now)
 		}
 	}
-	// Windows close only now: the order of points inside a batch has no say in what is late.
-	e.judge.Advance(e.watermark.Advance(b.now, window.Unset))
-	e.own.consumed(ctx, &e.counts, e.now().Sub(begin))
 }
 
 // identify hashes what all points of the metric have in common, once for all of them. The unit is part of it: a series that
@@ -108,24 +103,37 @@ func (e *engine) metric(b *batch) {
 			}
 		}
 	case pmetric.MetricTypeSummary:
-		e.counts.refuse(unsupportedShape, m.Summary().DataPoints().Len())
+		for _, p := range m.Summary().DataPoints().All() {
+			if in, at := find(e, b, p); in != nil {
+				e.summary(b, in, at, p)
+			}
+		}
 	default:
 	}
 }
 
 // unknownTemporality reports whether it cannot be told what the points of a metric mean.
 func unknownTemporality(m pmetric.Metric) bool {
-	temporality := pmetric.AggregationTemporalityDelta
+	switch m.Type() {
+	case pmetric.MetricTypeSum, pmetric.MetricTypeHistogram, pmetric.MetricTypeExponentialHistogram:
+		t := temporalityOf(m)
+		return t != pmetric.AggregationTemporalityDelta && t != pmetric.AggregationTemporalityCumulative
+	default:
+		return false
+	}
+}
+
+func temporalityOf(m pmetric.Metric) pmetric.AggregationTemporality {
 	switch m.Type() {
 	case pmetric.MetricTypeSum:
-		temporality = m.Sum().AggregationTemporality()
+		return m.Sum().AggregationTemporality()
 	case pmetric.MetricTypeHistogram:
-		temporality = m.Histogram().AggregationTemporality()
+		return m.Histogram().AggregationTemporality()
 	case pmetric.MetricTypeExponentialHistogram:
-		temporality = m.ExponentialHistogram().AggregationTemporality()
+		return m.ExponentialHistogram().AggregationTemporality()
 	default:
+		return pmetric.AggregationTemporalityUnspecified
 	}
-	return temporality != pmetric.AggregationTemporalityDelta && temporality != pmetric.AggregationTemporalityCumulative
 }
 
 func pointsOf(m pmetric.Metric) int {
@@ -134,8 +142,12 @@ func pointsOf(m pmetric.Metric) int {
 		return m.Sum().DataPoints().Len()
 	case pmetric.MetricTypeHistogram:
 		return m.Histogram().DataPoints().Len()
-	default:
+	case pmetric.MetricTypeExponentialHistogram:
 		return m.ExponentialHistogram().DataPoints().Len()
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints().Len()
+	default:
+		return m.Summary().DataPoints().Len()
 	}
 }
 
@@ -165,22 +177,17 @@ func find[P dataPoint](e *engine, b *batch, p P) (*input, int64) {
 		return nil, 0
 	}
 	id := attrs.Combine(b.stream, identity(p.Attributes()))
-	in := e.inputs.series[id]
-	switch {
-	case in == nil && !e.inputs.room():
+	in := e.inputs.get(id, b.now)
+	if in == nil {
 		e.counts.refuse(seriesLimit, 1)
 		return nil, 0
-	case in == nil:
-		in = &input{}
-		e.inputs.series[id] = in
-	case in.generation != e.inputs.generation:
-		in.bindings, in.counts = nil, false
 	}
-	in.generation = e.inputs.generation
+	if in.generation != e.inputs.generation {
+		in.bindings, in.counts, in.generation = nil, false, e.inputs.generation
+	}
 	if !in.serves(e.input.uses) {
 		e.bind(b, in, p.Attributes())
 	}
-	in.heard = b.now
 	return in, at
 }
 
@@ -224,9 +231,8 @@ func (e *engine) bind(b *batch, in *input, point pcommon.Map) {
 		keys := e.judge.GroupBy(use.SLO)
 		values := make([]string, len(keys))
 		for k, key := range keys {
-			if v, ok := attrs.Lookup(key, point, b.sm.Scope().Attributes(), b.rm.Resource().Attributes()); ok {
-				values[k] = strings.Clone(v.AsString()) // a part of the batch's memory would keep all of it
-			}
+			v := e.groupValue(key, point, b.sm.Scope().Attributes(), b.rm.Resource().Attributes())
+			values[k] = strings.Clone(v) // a part of the batch's memory would keep all of it
 		}
 		t := binding{use: use, scale: use.Scale(b.metric.Name(), b.metric.Unit()), slo: use.SLO, values: values}
 		in.bindings = slices.Insert(in.bindings, at, t)
@@ -234,9 +240,10 @@ func (e *engine) bind(b *batch, in *input, point pcommon.Map) {
 	}
 }
 
-// give hands a point to the bindings that take it, those of the uses it serves whose window is still open, and counts
-// it once: as accepted if it counted for any SLO, else by the last reason why it did not.
-func (e *engine) give(b *batch, in *input, at int64, exemplars pmetric.ExemplarSlice, add func(t *binding) reason) {
+// give hands a point, which tells of what happened since an event time, to the bindings that take it, those of the uses it
+// serves whose window is still open, and counts it once: as accepted if it counted for any SLO, else by the last reason why
+// it did not.
+func (e *engine) give(b *batch, in *input, since, at int64, exemplars pmetric.ExemplarSlice, add func(t *binding) reason) {
 	why, counted := none, false
 	uses := e.input.uses
 	for i := range in.bindings {
@@ -252,14 +259,21 @@ func (e *engine) give(b *batch, in *input, at int64, exemplars pmetric.ExemplarS
 			why = tooLate
 			continue
 		}
+		if e.judge.Excluded(t.slo, at) {
+			why = excluded
+			continue
+		}
 		if r := add(t); r != none {
 			why = r
 			continue
 		}
 		counted = true
+		if since > 0 && since < at {
+			t.series.Cover(since, at)
+		}
 		e.addExemplars(t, at, exemplars)
 	}
-	if counted || why == tooLate {
+	if counted || why == tooLate || why == excluded {
 		b.newest = max(b.newest, at)
 	}
 	if counted {
@@ -267,4 +281,14 @@ func (e *engine) give(b *batch, in *input, at int64, exemplars pmetric.ExemplarS
 	} else {
 		e.counts.refuse(why, 1)
 	}
+}
+
+// again reports whether a delta point was heard before: a client may send a request again that was taken in part.
+func (e *engine) again(b *batch, in *input, start pcommon.Timestamp, at int64) bool {
+	if start == 0 || !in.once.Seen(int64(start), at, e.judge.LateBefore()) {
+		return false
+	}
+	b.newest = max(b.newest, at)
+	e.counts.refuse(duplicate, 1)
+	return true
 }

@@ -17,6 +17,8 @@ type input struct {
 	number      delta.Number
 	explicit    delta.Explicit
 	exponential delta.Exponential
+	unknown     uint64 // of the last exponential histogram: values that are in no bucket
+	once        delta.Once
 	bounds      []float64 // of the last point, as they came
 	scaled      []scaledBounds
 	counts      bool // one of the bindings takes what was added to a counter, whatever the metric's type says
@@ -26,11 +28,15 @@ type input struct {
 
 // scratch is reused from point to point.
 type scratch struct {
-	uses             []int // that the point serves, rising; shared or in memory
-	memory           []int
-	counts, added    []uint64
-	exponential      sketch.Exponential
-	addedExponential sketch.Exponential
+	uses        []int // that the point serves, rising; shared or in memory
+	memory      []int
+	counts      []uint64
+	added       []uint64
+	exponential sketch.Exponential
+	difference  sketch.Exponential
+	found       []selection.Found
+	values      []string
+	balance     judge.Balance
 }
 
 // binding is one use of an input series: the judged series that its points count for.
@@ -93,14 +99,27 @@ type inputs struct {
 	series     map[uint64]*input
 	checked    int64
 	evicted    uint64
+	touched    [judge.Shards]bool // since the last checkpoint
 }
 
 func newInputs(limit int, ttl time.Duration) *inputs {
 	return &inputs{max: limit, ttl: int64(ttl), series: map[uint64]*input{}}
 }
 
-// room reports whether one more series may be remembered.
-func (s *inputs) room() bool { return len(s.series) < s.max }
+// get returns an input series at a wall time, a new one where it is not known; nil where there is no room for it.
+func (s *inputs) get(id uint64, now int64) *input {
+	in := s.series[id]
+	if in == nil {
+		if len(s.series) >= s.max {
+			return nil
+		}
+		in = &input{generation: s.generation}
+		s.series[id] = in
+	}
+	in.heard = now
+	s.touched[id%judge.Shards] = true
+	return in
+}
 
 // expire forgets series that were silent for longer than the TTL. It walks the map rarely: the walk costs more than
 // the memory that it frees a little earlier.
@@ -112,6 +131,7 @@ func (s *inputs) expire(now int64) {
 	for id, in := range s.series {
 		if now-in.heard > s.ttl {
 			delete(s.series, id)
+			s.touched[id%judge.Shards] = true
 			s.evicted++
 		}
 	}

@@ -34,5 +34,30 @@ var (
 		Name: "slo.violations", Unit: "{violation}", Kind: emit.Counter, Default: true, Attributes: []string{"`slo.policy`"},
 		Description: "Violations opened, per ViolationPolicy and group. Labels are those of the first SLO in `when`.",
 	}
-	table = []*emit.Metric{sliValue, sliBound, sliEvents, objective, state, violations}
+	remaining = &emit.Metric{
+		Name: "slo.error_budget.remaining", Unit: "1", Kind: emit.Gauge, Default: true,
+		Description: "The share of the error budget that is left over the SLO's time window: 1 untouched, 0 spent, below 0 overspent. Weighted by events.",
+	}
+	coverage = &emit.Metric{
+		Name: "slo.error_budget.coverage", Unit: "1", Kind: emit.Gauge, Default: true,
+		Description: "The share of the SLO's time window that was observed, by this connector or by what it was backfilled from.",
+	}
+	burnRate = &emit.Metric{
+		Name: "slo.burn_rate", Unit: "1", Kind: emit.Gauge, Default: true, Attributes: []string{"`window` = 5m, 30m, 1h, 6h, 1d, 3d"},
+		Description: "How many times as fast as it may the error budget is spent; nothing without events in the window.",
+	}
+	sliDistribution = &emit.Metric{
+		Name: "slo.sli.distribution", Kind: emit.Distribution, Default: false, Attributes: []string{"`outcome`", "`layout`"},
+		Description: "What the connector has heard, each minute: another slo connector that is given the distributions of several judges the whole. Of a ratio, the count are all events and the sum the good ones.",
+	}
+	lag = &emit.Metric{
+		Name: "slo.evaluation.lag", Unit: "s", Kind: emit.Gauge, Default: true,
+		Description: "The wall clock minus the watermark: how far behind the verdicts are. Once for each connector; it goes on when nothing comes in.",
+	}
+	table = []*emit.Metric{
+		sliValue, sliBound, sliEvents, objective, state, violations, remaining, coverage, burnRate, sliDistribution, lag,
+	}
 )
+
+// burnWindows are the values of the attribute window, by judge.BurnWindows.
+var burnWindows = []string{"5m", "30m", "1h", "6h", "1d", "3d"}

@@ -24,24 +24,22 @@ func (e *engine) number(b *batch, in *input, at int64, p pmetric.NumberDataPoint
 		return
 	}
 	var added float64
-	var span int64
+	var before int64
 	outcome := delta.Added
 	if rising || in.counts {
-		before := in.number.Last()
-		if before == 0 {
+		if before = in.number.Last(); before == 0 {
 			before = int64(start)
 		}
 		added, outcome = in.number.Add(e.since(in, at, start), v)
-		span = at - before
 	}
-	e.give(b, in, at, p.Exemplars(), func(t *binding) reason {
+	e.give(b, in, before, at, p.Exemplars(), func(t *binding) reason {
 		if !rising && !t.use.Counter {
 			return add(t, at, v)
 		}
 		if why := reasonOf(outcome); why != none {
 			return why
 		}
-		return increase(t, at, added, span)
+		return increase(t, at, added, at-before)
 	})
 }
 
@@ -56,11 +54,35 @@ func (e *engine) sum(b *batch, in *input, at int64, sum pmetric.Sum, p pmetric.N
 		e.counts.refuse(why, 1)
 		return
 	}
-	span := int64(0)
-	if p.StartTimestamp() != 0 {
-		span = at - int64(p.StartTimestamp())
+	start := p.StartTimestamp()
+	if e.again(b, in, start, at) {
+		return
 	}
-	e.give(b, in, at, p.Exemplars(), func(t *binding) reason { return increase(t, at, v, span) })
+	span := int64(0)
+	if start != 0 {
+		span = at - int64(start)
+	}
+	e.give(b, in, int64(start), at, p.Exemplars(), func(t *binding) reason { return increase(t, at, v, span) })
+}
+
+// summary takes the number of events of a summary. Its quantiles are those of a window of the source's own, and those of two
+// sources make no quantile of both: a threshold cannot be judged by them.
+func (e *engine) summary(b *batch, in *input, at int64, p pmetric.SummaryDataPoint) {
+	if p.Count() > sketch.MaxCount {
+		e.counts.refuse(badBuckets, 1)
+		return
+	}
+	before := in.number.Last()
+	added, outcome := in.number.Add(e.since(in, at, p.StartTimestamp()), float64(p.Count()))
+	e.give(b, in, before, at, pmetric.NewExemplarSlice(), func(t *binding) reason {
+		if t.use.Role == selection.Value {
+			return unsupportedShape
+		}
+		if why := reasonOf(outcome); why != none {
+			return why
+		}
+		return addCount(t, at, added)
+	})
 }
 
 // increase takes what was added to a counter over a span of time. A threshold is on its rate a second.
@@ -70,10 +92,13 @@ func increase(t *binding, at int64, added float64, span int64) reason {
 		return add(t, at, added)
 	case added < 0:
 		return negative
+	case t.use.Rate > 0:
+		t.series.AddAmount(at, added*t.scale)
+		return none
 	case span <= 0:
 		return noInterval
 	default:
-		return add(t, at, added/time.Duration(span).Seconds())
+		return addValue(t, at, added/time.Duration(span).Seconds())
 	}
 }
 
@@ -81,10 +106,10 @@ func increase(t *binding, at int64, added float64, span int64) reason {
 func add(t *binding, at int64, v float64) reason {
 	switch t.use.Role {
 	case selection.Value:
-		if !t.series.AddValue(at, v*t.scale) {
-			return layoutLimit
+		if t.use.Rate > 0 {
+			return unsupportedShape // what does not count up has no rate
 		}
-		return none
+		return addValue(t, at, v)
 	case selection.RawSuccess, selection.RawFailure:
 		good := v * t.scale
 		if t.use.Role == selection.RawFailure {
@@ -100,10 +125,28 @@ func add(t *binding, at int64, v float64) reason {
 	}
 }
 
+func addValue(t *binding, at int64, v float64) reason {
+	v *= t.scale
+	switch {
+	case !plausible(t.use, v):
+		return implausible
+	case !t.series.AddValue(at, v):
+		return layoutLimit
+	default:
+		return none
+	}
+}
+
+// plausible reports whether a value, or a mean of values, in the base unit is one that the spec says there can be. NaN is
+// a mean that is not known.
+func plausible(use *selection.Use, v float64) bool {
+	return use.Range == nil || math.IsNaN(v) || (v >= use.Range.Min && v <= use.Range.Max)
+}
+
 // ratioSlack keeps rounding from putting a ratio out of range.
 const ratioSlack = 1e-9
 
-// addCount gives a number of events to a ratio.
+// addCount gives a number of events to a ratio, or to what should have been measured.
 func addCount(t *binding, at int64, n float64) reason {
 	if n < 0 {
 		return negative
@@ -115,6 +158,8 @@ func addCount(t *binding, at int64, n float64) reason {
 		t.series.AddBad(at, n)
 	case selection.Total:
 		t.series.AddTotal(at, n)
+	case selection.Expected:
+		t.series.AddExpected(at, n)
 	default:
 		return unsupportedShape // a ready ratio is no distribution
 	}
@@ -127,33 +172,58 @@ func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.Ag
 		counts = append(counts, p.Count())
 	}
 	n, ok := sketch.Total(counts)
-	if !ok || !sketch.Valid(bounds, counts) {
-		e.counts.refuse(badBuckets, 1)
+	why := none
+	switch {
+	case !ok || !sketch.Valid(bounds, counts):
+		why = badBuckets
+	case n != p.Count():
+		why = countMismatch
+	case p.HasSum() && !sketch.SumFits(bounds, counts, p.Sum()):
+		why = implausible
+	}
+	if why != none {
+		e.counts.refuse(why, 1)
 		return
 	}
-	if n != p.Count() {
-		e.counts.refuse(countMismatch, 1)
-		return
-	}
+	since := int64(p.StartTimestamp())
 	if temporality == pmetric.AggregationTemporalityCumulative {
+		before := in.explicit.Last()
 		added, outcome := in.explicit.Add(e.since(in, at, p.StartTimestamp()), bounds, counts, e.input.added)
-		e.input.added = added
 		if why := reasonOf(outcome); why != none {
 			e.counts.refuse(why, 1)
 			return
 		}
-		counts = added
+		if before != 0 {
+			since = before
+		}
+		e.input.added, counts = added, added
 		n, _ = sketch.Total(counts)
+	} else if e.again(b, in, p.StartTimestamp(), at) {
+		return
 	}
-	e.give(b, in, at, p.Exemplars(), func(t *binding) reason {
-		if t.use.Role != selection.Value {
+	mean := meanOf(p.HasSum(), p.Sum(), p.Count())
+	e.give(b, in, since, at, p.Exemplars(), func(t *binding) reason {
+		switch {
+		case t.use.Role != selection.Value:
 			return addCount(t, at, float64(n))
-		}
-		if !t.series.AddExplicit(at, in.inBase(bounds, t.scale), counts, n) {
+		case t.use.Rate > 0:
+			return unsupportedShape
+		case !plausible(t.use, mean*t.scale):
+			return implausible
+		case !t.series.AddExplicit(at, in.inBase(bounds, t.scale), counts, n):
 			return layoutLimit
+		default:
+			return none
 		}
-		return none
 	})
+}
+
+// meanOf is the mean of a histogram's values, NaN where it is not known.
+func meanOf(known bool, sum float64, n uint64) float64 {
+	if !known || n == 0 {
+		return math.NaN()
+	}
+	return sum / float64(n)
 }
 
 func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.AggregationTemporality, p pmetric.ExponentialHistogramDataPoint) {
@@ -161,30 +231,56 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 	h.Scale, h.ZeroCount, h.ZeroThreshold, h.Factor = p.Scale(), p.ZeroCount(), p.ZeroThreshold(), 1
 	copyBuckets(&h.Positive, p.Positive())
 	copyBuckets(&h.Negative, p.Negative())
+	n := uint64(0)
+	why := none
 	if !h.Normalize() {
-		e.counts.refuse(badBuckets, 1)
+		why = badBuckets
+	} else if n = h.Count(); n > p.Count() || p.Count() > sketch.MaxCount || (n < p.Count() && !(p.HasSum() && math.IsNaN(p.Sum()))) {
+		why = countMismatch
+	}
+	if why != none {
+		e.counts.refuse(why, 1)
 		return
 	}
-	if h.Count() != p.Count() {
-		e.counts.refuse(countMismatch, 1)
-		return
-	}
+	// Of a native histogram, values that are not a number are counted and in no bucket, and make the sum NaN.
+	unknown := p.Count() - n
+	since := int64(p.StartTimestamp())
 	if temporality == pmetric.AggregationTemporalityCumulative {
-		added := &e.input.addedExponential
-		if why := reasonOf(in.exponential.Add(e.since(in, at, p.StartTimestamp()), h, added)); why != none {
+		before := in.exponential.Last()
+		outcome := in.exponential.Add(e.since(in, at, p.StartTimestamp()), h, &e.input.difference)
+		was := in.unknown
+		in.unknown = unknown
+		if why := reasonOf(outcome); why != none {
 			e.counts.refuse(why, 1)
 			return
 		}
-		h = added
+		if before != 0 {
+			since = before
+		} else {
+			was = 0
+		}
+		h = &e.input.difference
+		n, unknown = h.Count(), unknown-min(was, unknown)
+	} else if e.again(b, in, p.StartTimestamp(), at) {
+		return
 	}
-	n := h.Count()
-	e.give(b, in, at, p.Exemplars(), func(t *binding) reason {
-		if t.use.Role != selection.Value {
-			return addCount(t, at, float64(n))
+	mean := meanOf(p.HasSum(), p.Sum(), p.Count())
+	e.give(b, in, since, at, p.Exemplars(), func(t *binding) reason {
+		switch {
+		case t.use.Role != selection.Value:
+			return addCount(t, at, float64(n+unknown))
+		case t.use.Rate > 0:
+			return unsupportedShape
+		case !plausible(t.use, mean*t.scale):
+			return implausible
 		}
 		h.Factor = t.scale
 		if !t.series.AddExponential(at, h, n) {
 			return layoutLimit
+		}
+		if unknown > 0 {
+			t.series.AddUnknown(at, unknown)
+			e.warnOnce("some values of an SLO are not a number: they could be good or bad", e.judge.SLO(t.slo))
 		}
 		return none
 	})
@@ -241,7 +337,7 @@ func (e *engine) addExemplars(t *binding, at int64, all pmetric.ExemplarSlice) {
 		return
 	}
 	for _, x := range all.All() {
-		if when := int64(x.Timestamp()); when != 0 && e.judge.PaneStart(t.slo, when) != e.judge.PaneStart(t.slo, at) {
+		if when := int64(x.Timestamp()); when != 0 && e.judge.WindowStart(t.slo, when) != e.judge.WindowStart(t.slo, at) {
 			continue
 		}
 		v := x.DoubleValue()

@@ -5,6 +5,7 @@ package sloconnector
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -15,16 +16,12 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
-	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
 // maxBatchPoints bounds what is handed to the metrics consumer at once: a batch of all results of ten thousand groups would
 // not pass the 4 MiB that gRPC takes by default.
 const maxBatchPoints = 8000
-
-// tenantKeys are the attributes by which tenants are told apart; results keep them on their resource.
-var tenantKeys = []string{"k8s.namespace.name", "service.namespace", "service.name", labels.Tenant}
 
 // publishMetrics tells what is new since the last call. When a consumer refuses a batch, all results are told again: the
 // counters among them are cumulative, so nothing is lost.
@@ -52,24 +49,49 @@ func (e *engine) publishMetrics(ctx context.Context) {
 // collect writes the series with something to tell, and in turns all the others, so that each is told once in every
 // refresh_interval. The caller holds the mutex.
 func (e *engine) collect() []*emit.Batch {
-	batches := []*emit.Batch{emit.NewBatch(metadata.ScopeName, emit.Enabled{})}
-	to := func() *emit.Batch {
-		last := batches[len(batches)-1]
-		if last.Points() >= maxBatchPoints {
-			last = emit.NewBatch(metadata.ScopeName, emit.Enabled{})
-			batches = append(batches, last)
-		}
-		return last
-	}
+	out := pages{on: e.enabled}
 	now := e.now()
 	for _, r := range e.judge.TakeRetired() {
-		e.retire(to(), &r)
+		e.retire(out.next(), &r)
 	}
-	e.judge.Changes(e.turn(now), func(s *judge.Series) { e.series(to(), s, now) }, func(t *judge.Tally) { e.tally(to(), t) })
-	if batches[0].Points() == 0 {
-		return nil
+	turn := e.turn(now)
+	e.judge.Changes(turn, func(s *judge.Series) { e.series(out.next(), s, now) }, func(t *judge.Tally) { e.tally(out.next(), t) })
+	if turn.First() {
+		e.lag(out.next(), now)
 	}
-	return batches
+	return append(out.done(), e.parts.take()...)
+}
+
+// pages are batches of a size that a consumer takes.
+type pages struct {
+	on  emit.Enabled
+	all []*emit.Batch
+}
+
+// next is the batch that the next results go to.
+func (p *pages) next() *emit.Batch {
+	if n := len(p.all); n > 0 && p.all[n-1].Points() < maxBatchPoints {
+		return p.all[n-1]
+	}
+	p.all = append(p.all, emit.NewBatch(metadata.ScopeName, p.on))
+	return p.all[len(p.all)-1]
+}
+
+// done are the batches that hold something.
+func (p *pages) done() []*emit.Batch {
+	all := slices.DeleteFunc(p.all, func(b *emit.Batch) bool { return b.Points() == 0 })
+	p.all = nil
+	return all
+}
+
+// lag tells how far behind the verdicts are.
+func (e *engine) lag(batch *emit.Batch, now time.Time) {
+	since := e.begun
+	if at := e.watermark.At(); at != window.Unset {
+		since = time.Unix(0, at)
+	}
+	batch.Resource("", func(m pcommon.Map) { e.describeCollector(m) }).
+		Series(func(pcommon.Map) {}).Gauge(lag, now.UnixNano(), now.Sub(since).Seconds())
 }
 
 // turn says which of the unchanged results are told: each second another share of them.
@@ -95,21 +117,49 @@ func (e *engine) series(batch *emit.Batch, s *judge.Series, now time.Time) {
 		at = window.Start(now.UnixNano(), s.Window()) - int64(s.Window())
 	}
 	to := e.of(batch, s.Identity)
-	if s.First() != window.Unset {
+	composite := len(slo.Indicator.Parts) > 0
+	if s.First() != window.Unset && !composite { // the events of a composite are those of its parts
 		good, bad, told := s.Events()
 		to.Counter(sliEvents, s.First(), told, good, "outcome", "good")
-		to.Counter(sliEvents, s.First(), told, bad, "outcome", "bad")
+		point := to.Counter(sliEvents, s.First(), told, bad, "outcome", "bad")
+		if x, fresh := s.TakeWitness(); fresh {
+			point.Exemplar(emit.Exemplar{TraceID: x.TraceID, SpanID: x.SpanID, Value: x.Value, Time: x.Time})
+		}
 	}
 	to.Gauge(objective, at, slo.TargetValue())
-	to.StateSet(state, at, int(r.State))
+	verdict := s.State()
+	to.StateSet(state, at, int(verdict))
+	e.balance(to, s)
 	if r.State == judge.NoData {
 		return
 	}
 	to.Gauge(sliValue, at, r.Value)
 	to.Gauge(sliBound, at, r.Lower, "bound", "lower")
 	to.Gauge(sliBound, at, r.Upper, "bound", "upper")
-	if r.State == judge.AtRisk {
-		e.warnOfShortResolution(slo)
+	if r.Unmeasured > 0 {
+		e.warnOnce("not all events of an SLO were measured: those that are missing could be good or bad", slo,
+			zap.Uint64("unmeasured", r.Unmeasured), zap.Float64("of", r.Total))
+	} else if r.State == judge.AtRisk && !composite {
+		e.warnOnce("the source has no bucket boundary at the objective, so it cannot be told whether the promise is kept", slo,
+			zap.Float64("missing_boundary", slo.TargetValue()), zap.String("unit", slo.Unit))
+	}
+}
+
+// balance writes what the books of a series say.
+func (e *engine) balance(to emit.Series, s *judge.Series) {
+	b := &e.input.balance
+	if !s.Balance(b) {
+		return
+	}
+	gauge := func(m *emit.Metric, v float64, more ...string) {
+		if !math.IsNaN(v) {
+			to.Gauge(m, b.At, v, more...)
+		}
+	}
+	gauge(remaining, b.Remaining)
+	gauge(coverage, b.Coverage)
+	for i, rate := range b.Burn {
+		gauge(burnRate, rate, "window", burnWindows[i])
 	}
 }
 
@@ -123,19 +173,14 @@ func (e *engine) retire(batch *emit.Batch, r *judge.Retired) {
 	to.Stale(sliValue, r.At)
 	to.Stale(sliBound, r.At, "bound", "lower")
 	to.Stale(sliBound, r.At, "bound", "upper")
+	to.Stale(remaining, r.At)
+	to.Stale(coverage, r.At)
+	for _, w := range burnWindows {
+		to.Stale(burnRate, r.At, "window", w)
+	}
 	for _, policy := range r.Policies {
 		to.Stale(violations, r.At, "slo.policy", policy)
 	}
-}
-
-// warnOfShortResolution says, once an SLO, that its verdict is only a bound.
-func (e *engine) warnOfShortResolution(slo *openslo.SLO) {
-	if e.warned[slo.ID] {
-		return
-	}
-	e.warned[slo.ID] = true
-	e.set.Logger.Warn("the source has no bucket boundary at the objective, so it cannot be told whether the promise is kept",
-		zap.String("slo_id", slo.ID), zap.Float64("missing_boundary", slo.TargetValue()), zap.String("unit", slo.Unit))
 }
 
 func (e *engine) tally(batch *emit.Batch, t *judge.Tally) {
@@ -143,28 +188,36 @@ func (e *engine) tally(batch *emit.Batch, t *judge.Tally) {
 	if at == window.Unset {
 		return
 	}
-	e.of(batch, t.Of()).Counter(violations, start, at, n, "slo.policy", t.Policy())
+	point := e.of(batch, t.Of()).Counter(violations, start, at, n, "slo.policy", t.Policy())
+	if x, known := t.Witness(); known {
+		point.Exemplar(emit.Exemplar{TraceID: x.TraceID, SpanID: x.SpanID, Value: x.Value, Time: x.Time})
+	}
 }
 
 // of is where results go: who the tenant is, and which collector says so.
 func (e *engine) of(batch *emit.Batch, of *judge.Identity) emit.Series {
-	return batch.Resource(of.Tenant(tenantKeys), func(m pcommon.Map) { e.describeResource(m, of) }).
-		Series(func(m pcommon.Map) { describe(m, of) })
+	return batch.Resource(of.Tenant(e.tenants.Keys()), func(m pcommon.Map) { e.describeResource(m, of) }).
+		Series(func(m pcommon.Map) { e.describe(m, of) })
 }
 
 func (e *engine) describeResource(m pcommon.Map, of *judge.Identity) {
+	keys := e.tenants.Keys()
 	of.Group(func(key, value string) {
-		if slices.Contains(tenantKeys, key) {
+		if slices.Contains(keys, key) {
 			m.PutStr(key, value)
 		}
 	})
+	e.describeCollector(m)
+}
+
+func (e *engine) describeCollector(m pcommon.Map) {
 	if id, ok := e.set.Resource.Attributes().Get("service.instance.id"); ok {
 		id.CopyTo(m.PutEmpty("service.instance.id"))
 	}
 }
 
-// describe writes the canonical labels and the group.
-func describe(m pcommon.Map, of *judge.Identity) {
+// describe writes the canonical labels and the group, and the tenant where the group tells it.
+func (e *engine) describe(m pcommon.Map, of *judge.Identity) {
 	slo := of.SLO()
 	m.EnsureCapacity(8)
 	m.PutStr(labels.SLOID, slo.ID)
@@ -172,7 +225,16 @@ func describe(m pcommon.Map, of *judge.Identity) {
 	m.PutStr(labels.Class, string(slo.Class))
 	m.PutStr(labels.Target, slo.Target())
 	m.PutStr(labels.Unit, slo.Unit)
-	of.Group(func(key, value string) { m.PutStr(key, value) })
+	var tenant string
+	of.Group(func(key, value string) {
+		m.PutStr(key, value)
+		if key == labels.Tenant || (key == e.cfg.TenantFrom[0] && tenant == "") {
+			tenant = value
+		}
+	})
+	if tenant != "" {
+		m.PutStr(labels.Tenant, tenant)
+	}
 	if of.Overflow() {
 		m.PutBool("otel.metric.overflow", true)
 	}

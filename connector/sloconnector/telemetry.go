@@ -40,6 +40,10 @@ const (
 	conditionError
 	layoutLimit
 	seriesLimit
+	duplicate
+	excluded
+	implausible
+	unknownSLO
 	reasons
 )
 
@@ -50,6 +54,7 @@ var reasonNames = [reasons]string{
 	negative: "negative", badBuckets: "bad_buckets", countMismatch: "count_mismatch", noTemporality: "no_temporality",
 	noInterval: "no_interval", unsupportedShape: "unsupported_shape", conditionError: "condition_error",
 	layoutLimit: "layout_limit", seriesLimit: "series_limit",
+	duplicate: "duplicate", excluded: "excluded", implausible: "implausible", unknownSLO: "unknown_slo",
 }
 
 // counts collects what happened to the points of a batch, so that instruments are touched once a batch.
@@ -67,6 +72,9 @@ type telemetry struct {
 	refused    metric.Int64Counter
 	evicted    metric.Int64Counter
 	dropped    metric.Int64Counter
+	damaged    metric.Int64Counter
+	saves      metric.Float64Histogram
+	failed     metric.Int64Counter
 	evaluation metric.Float64Histogram
 	reasons    [reasons]metric.MeasurementOption
 	told       uint64 // evictions counted so far
@@ -89,12 +97,14 @@ const (
 	sourcesGauge
 	ignoredSourcesGauge
 	pendingGauge
+	checkpointGauge
+	spansGauge
 )
 
 func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	meter := set.MeterProvider.Meter(metadata.ScopeName)
 	t := &telemetry{}
-	var errs [5]error
+	var errs [8]error
 	t.accepted, errs[0] = meter.Int64Counter("otelcol_slo_points_accepted", metric.WithUnit("{datapoint}"),
 		metric.WithDescription("Data points that counted for at least one SLO."))
 	t.refused, errs[1] = meter.Int64Counter("otelcol_slo_points_refused", metric.WithUnit("{datapoint}"),
@@ -106,6 +116,13 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	t.evaluation, errs[4] = meter.Float64Histogram("otelcol_slo_evaluation_duration", metric.WithUnit("s"),
 		metric.WithDescription("Time spent on one batch."),
 		metric.WithExplicitBucketBoundaries(0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1))
+	t.damaged, errs[5] = meter.Int64Counter("otelcol_slo_checkpoints_damaged", metric.WithUnit("{checkpoint}"),
+		metric.WithDescription("Checkpoints that could not be taken up at the start, as a whole or in part."))
+	t.failed, errs[6] = meter.Int64Counter("otelcol_slo_checkpoints_failed", metric.WithUnit("{checkpoint}"),
+		metric.WithDescription("Checkpoints that could not be written."))
+	t.saves, errs[7] = meter.Float64Histogram("otelcol_slo_checkpoint_duration", metric.WithUnit("s"),
+		metric.WithDescription("Time spent on writing one checkpoint."),
+		metric.WithExplicitBucketBoundaries(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5))
 	for i, name := range reasonNames {
 		t.reasons[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
 	}
@@ -119,6 +136,8 @@ func (t *telemetry) register(meter metric.Meter) error {
 		sourcesGauge:        {name: "otelcol_slo_sources", unit: "{source}", description: "Sources whose slowest decides when windows close."},
 		ignoredSourcesGauge: {name: "otelcol_slo_ignored_sources", unit: "{source}", description: "Sources that windows do not wait for: idle, or their clock is too far behind."},
 		pendingGauge:        {name: "otelcol_slo_pending_events", unit: "{event}", description: "Violation events that wait for a consumer."},
+		checkpointGauge:     {name: "otelcol_slo_checkpoint_size", unit: "By", description: "What the last checkpoint wrote."},
+		spansGauge:          {name: "otelcol_slo_recent_spans", unit: "{span}", description: "Spans that are remembered, so that one that is sent again is found."},
 	}
 	instruments := make([]metric.Int64ObservableGauge, len(t.gauges))
 	all := make([]metric.Observable, len(t.gauges))
@@ -155,16 +174,31 @@ func (t *telemetry) consumed(ctx context.Context, c *counts, took time.Duration)
 	*c = counts{}
 }
 
+// saved notes a checkpoint.
+func (t *telemetry) saved(ctx context.Context, took time.Duration, size int, ok bool) {
+	if !ok {
+		t.failed.Add(ctx, 1)
+		return
+	}
+	t.saves.Record(ctx, took.Seconds())
+	t.gauges[checkpointGauge].value.Store(int64(size))
+}
+
 // sizes notes how full the maps are. The caller holds the engine's mutex.
 func (t *telemetry) sizes(e *engine) {
 	waiting, ignored := e.watermark.Sources()
 	for i, n := range map[int]int{
 		seriesGauge: e.judge.Len(), inputsGauge: len(e.inputs.series), sourcesGauge: waiting, ignoredSourcesGauge: ignored,
+		spansGauge: e.spansSeen.len(),
 	} {
 		t.gauges[i].value.Store(int64(n))
 	}
 	if evicted := e.judge.Evicted() + e.inputs.evicted; evicted > t.told {
 		t.evicted.Add(context.Background(), int64(evicted-t.told))
 		t.told = evicted
+	}
+	if n := e.parts.dropped; n > 0 {
+		t.dropped.Add(context.Background(), n)
+		e.parts.dropped = 0
 	}
 }

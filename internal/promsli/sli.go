@@ -40,11 +40,11 @@ type Points struct {
 
 // New says an SLO's indicator in PromQL, by group. An error says what of it PromQL cannot say.
 func New(slo *openslo.SLO, groupBy []string, kinds Kinds) (*SLI, error) {
-	if len(slo.Indicator.Parts) > 0 {
-		return nil, errors.New("it is made of other SLOs, each with its share, and has no events of its own")
-	}
 	if why := slo.NotEvaluated(); why != "" {
 		return nil, errors.New(why)
+	}
+	if len(slo.Indicator.Parts) > 0 {
+		return nil, errors.New("it is made of other SLOs, each with its share, and has no events of its own")
 	}
 	group := By(groupBy)
 	switch in := &slo.Indicator; {

@@ -91,7 +91,7 @@ func (d *Distribution) Merge(o *Distribution) bool {
 // Reset empties the distribution. Layouts that were used keep their memory; one that was not used since the last Reset
 // goes, so that a source which changed its boundaries does not count against MaxLayouts for ever.
 func (d *Distribution) Reset() {
-	d.explicit = slices.DeleteFunc(d.explicit, func(p explicit) bool { return !slices.ContainsFunc(p.counts, positive) })
+	d.explicit = slices.DeleteFunc(d.explicit, func(p explicit) bool { return !anyPositive(p.counts) })
 	for i := range d.explicit {
 		clear(d.explicit[i].counts)
 	}
@@ -101,8 +101,6 @@ func (d *Distribution) Reset() {
 	}
 	d.count = 0
 }
-
-func positive(n uint64) bool { return n > 0 }
 
 func (d *Distribution) room() bool { return len(d.explicit)+len(d.exponential) < MaxLayouts }
 

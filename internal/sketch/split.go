@@ -127,3 +127,25 @@ func ExplicitAtMost(bounds []float64, counts []uint64, x float64) Split {
 	}
 	return s
 }
+
+// SumFits reports whether a sum can be that of the values in explicit buckets: no smaller than with every value on the lower
+// edge of its bucket, and no larger than with every value on the upper edge. Engines have told sums in another unit than
+// their boundaries (https://github.com/vllm-project/vllm/issues/8115).
+func SumFits(bounds []float64, counts []uint64, sum float64) bool {
+	if math.IsNaN(sum) {
+		return false
+	}
+	var least, most float64
+	for i, n := range counts {
+		if n > 0 {
+			lo, hi := edges(bounds, i)
+			least += float64(n) * lo
+			most += float64(n) * hi
+		}
+	}
+	tolerance := sumTolerance * math.Max(math.Abs(sum), 1)
+	return sum >= least-tolerance && sum <= most+tolerance
+}
+
+// sumTolerance is for what a sum of many floats loses to rounding.
+const sumTolerance = 1e-6

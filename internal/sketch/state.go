@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // DistributionState is a Distribution as plain values, for a checkpoint. It is written as an array, so the order of the
@@ -49,7 +48,7 @@ func (d *Distribution) State() *DistributionState {
 	}
 	s := &DistributionState{}
 	for _, p := range d.explicit {
-		if slices.ContainsFunc(p.counts, positive) {
+		if anyPositive(p.counts) {
 			s.Explicit = append(s.Explicit, ExplicitState{Bounds: p.bounds, Counts: p.counts})
 		}
 	}

@@ -65,7 +65,7 @@ func TestARestoredDistributionIsTheUninterruptedOne(t *testing.T) {
 			require.Equal(t, whole.AtMost(x), restored.AtMost(x))
 		}
 		for _, q := range []float64{0, 0.5, 0.95, 0.999, 1} {
-			want, got := whole.Quantile(q), restored.Quantile(q)
+			want, got := whole.Quantile(q, 0), restored.Quantile(q, 0)
 			if whole.Count() == 0 {
 				require.True(t, math.IsNaN(got.Value))
 				continue

@@ -64,6 +64,6 @@ func TestValidateNamesTheKeyPath(t *testing.T) {
 	f(catalog, schema, `{lateness: 30}`, "connectors", "slo", "lateness: 30 has no unit: write 30s, 30m or 30h")
 	// a wrong value
 	f(catalog, `{on_unknown: delete}`, slo, "processors::slo_schema: on_unknown:")
-	f(`{paths: [builtin:vlm]}`, schema, slo, "extensions::slo_catalog: paths[0]: unknown builtin \"vlm\": known are mlperf, vllm")
+	f(`{paths: [builtin:vlm]}`, schema, slo, "extensions::slo_catalog: paths[0]: unknown builtin \"vlm\": known are goodput, mlperf, vllm")
 	f(catalog, schema, `{idle_timeout: 0s, window: -5m}`, "connectors::slo: window: -5m0s is not a whole number of seconds", "idle_timeout: 0s must be positive")
 }

@@ -33,6 +33,12 @@ func (s *Series) Cover(since, t int64) {
 	}
 }
 
+// Heard notes that all that happened in [start, end), the beginning of which lies in an open pane, was told.
+func (s *Series) Heard(start, end int64) {
+	a := s.pane(start)
+	a.last = max(a.last, end-1)
+}
+
 // AddExplicit adds the explicit buckets of a threshold indicator, in base units; n is their sum. It reports false, adding
 // nothing, when the pane holds too many different layouts. bounds is kept, counts is not.
 func (s *Series) AddExplicit(t int64, bounds []float64, counts []uint64, n uint64) bool {

@@ -98,20 +98,23 @@ type account struct {
 		from   int64
 		counts budget.Counts
 	}
-	slice  slice
-	heard  int64 // event time of the newest input in a closed pane
-	filled int64 // the books up to here come from elsewhere: from a backfill
+	slice         slice
+	heard         int64 // event time of the newest input in a closed pane
+	begin, filled int64 // what the books know from elsewhere, from a backfill, is of this time; 0 for nothing
 }
 
 // slice is what the open time slice holds.
 type slice struct{ good, total float64 }
 
-// enter writes into the books what happened at an event time.
+// enter writes into the books what was heard of an event time, unless they are filled up to there from elsewhere.
 func (s *Series) enter(t int64, c budget.Counts) {
-	b, a := &s.promise.books, &s.account
-	if c == (budget.Counts{}) || t < a.filled {
-		return
+	if t >= s.account.filled && c != (budget.Counts{}) {
+		s.post(t, c)
 	}
+}
+
+func (s *Series) post(t int64, c budget.Counts) {
+	b, a := &s.promise.books, &s.account
 	a.ring.Add(b.layout, t, c)
 	if !b.kept || b.budget.Rolling {
 		return
@@ -213,7 +216,7 @@ type Balance struct {
 func (s *Series) Balance(b *Balance) bool {
 	p := s.promise
 	at := s.ledger.balanced
-	if at == window.Unset || (s.first == window.Unset && s.account.ring.Len() == 0) {
+	if at == window.Unset || s.known() == window.Unset {
 		return false
 	}
 	b.At, b.Remaining, b.Coverage = at, math.NaN(), math.NaN()
@@ -258,11 +261,14 @@ func (j *Judge) Backfill(i int, values []string, until int64, fills []Fill) (tak
 		if f.Start >= before {
 			continue
 		}
-		s.enter(f.Start, f.Counts)
+		s.post(f.Start, f.Counts)
 		taken++
 	}
 	if taken > 0 {
 		a.filled = max(a.filled, before)
+		if a.begin == 0 || fills[0].Start < a.begin {
+			a.begin = fills[0].Start
+		}
 		s.lastData = max(s.lastData, before)
 		s.changed()
 	}

@@ -73,11 +73,16 @@ type alert struct {
 	open  *Event
 }
 
-// holds tells whether a condition holds, and why. A short window with too few events to be judged says nothing.
-func (c *condition) holds(s *Series, sums []budget.Counts) (rate float64, reason string, ok bool) {
+// holds tells whether a condition holds, and why. A short window with too few events to be judged says nothing, and neither
+// does a series that is younger than it: its first bad minute is not a day.
+func (c *condition) holds(s *Series, sums []budget.Counts, end int64) (rate float64, reason string, ok bool) {
 	long, short := sums[c.longAt], sums[c.shortAt]
 	target := s.promise.slo.Objective.Target
-	if c.noData && s.first != window.Unset && long.Total == 0 {
+	known := s.known()
+	if known == window.Unset || end-known < int64(c.short) {
+		return 0, "", false
+	}
+	if c.noData && long.Total == 0 {
 		return 0, "no events for " + openslo.GoDuration(c.long), true
 	}
 	least := float64(s.promise.minEvents())
@@ -114,14 +119,14 @@ func (j *Judge) balance(end int64) {
 }
 
 func (s *Series) balance(end int64) {
-	if s.account.ring.Len() == 0 && len(s.promise.parts) == 0 && s.first == window.Unset {
+	if s.known() == window.Unset {
 		return
 	}
 	l, conditions := s.ledger, s.promise.books.conditions
 	l.sums = s.rolling(end, l.sums[:0])
 	for i := range conditions {
 		c := &conditions[i]
-		rate, reason, holds := c.holds(s, l.sums)
+		rate, reason, holds := c.holds(s, l.sums, end)
 		if !holds {
 			if s.alerts != nil {
 				s.calm(i, end, rate, "below "+number(c.threshold)+" times again")
@@ -182,4 +187,18 @@ func (s *Series) calmAll(end int64, reason string) {
 // burning reports whether the budget is spent too fast.
 func (s *Series) burning() bool {
 	return slices.ContainsFunc(s.alerts, func(a alert) bool { return a.open != nil })
+}
+
+// known is the event time from which on something is known of a series, or window.Unset.
+func (s *Series) known() int64 {
+	known := s.first
+	if begin := s.account.begin; begin != 0 && (known == window.Unset || begin < known) {
+		known = begin
+	}
+	for _, part := range s.promise.parts {
+		if of := part.series[s.key].known(); known == window.Unset || (of != window.Unset && of < known) {
+			known = of
+		}
+	}
+	return known
 }

@@ -5,7 +5,6 @@ package judge
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
@@ -33,14 +32,13 @@ func (id *Identity) Group(f func(key, value string)) {
 
 // Tenant identifies the values that the group has for some of the keys: results that agree in it share a resource.
 func (id *Identity) Tenant(keys []string) string {
-	var b strings.Builder
+	var b []byte
 	id.Group(func(key, value string) {
 		if slices.Contains(keys, key) {
-			writeText(&b, key)
-			writeText(&b, value)
+			b = appendText(appendText(b, key), value)
 		}
 	})
-	return b.String()
+	return string(b)
 }
 
 // Overflow reports whether this is the group of all that came beyond MaxSeries.
@@ -51,15 +49,15 @@ const overflowKey = "overflow"
 
 // groupKey joins group values. Their lengths stand before them, so no value can imitate another group.
 func groupKey(values []string) string {
-	var b strings.Builder
+	var b []byte
 	for _, v := range values {
-		writeText(&b, v)
+		b = appendText(b, v)
 	}
-	return b.String()
+	return string(b)
 }
 
-func writeText(b *strings.Builder, s string) {
-	b.WriteString(strconv.Itoa(len(s)))
-	b.WriteByte(':')
-	b.WriteString(s)
+func appendText(b []byte, s string) []byte {
+	b = strconv.AppendInt(b, int64(len(s)), 10)
+	b = append(b, ':')
+	return append(b, s...)
 }

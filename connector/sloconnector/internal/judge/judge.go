@@ -7,7 +7,7 @@
 package judge
 
 import (
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
@@ -44,9 +44,10 @@ type Judge struct {
 	evicted  uint64
 	patience time.Duration // after so much emptiness, more of it changes no verdict
 	begun    bool
-	lastData int64 // end of the youngest closed pane that held data
-	closed   int64 // end of the youngest closed pane
-	roomMade int64 // as of the end of which pane room was last made
+	lastData int64  // end of the youngest closed pane that held data
+	closed   int64  // end of the youngest closed pane
+	roomMade int64  // as of the end of which pane room was last made
+	key      []byte // scratch
 	ledger   *ledger
 }
 
@@ -64,6 +65,14 @@ func New(catalog *openslo.Catalog, opts Options) *Judge {
 // SLO returns the i-th SLO of the catalog.
 func (j *Judge) SLO(i int) *openslo.SLO { return &j.promises[i].slo }
 
+// IndexOf is the index of an SLO in the catalog by its id, -1 where there is none.
+func (j *Judge) IndexOf(id string) int {
+	if p := j.byID[id]; p != nil {
+		return p.index
+	}
+	return -1
+}
+
 // GroupBy are the attribute keys by which the i-th SLO is judged apart.
 func (j *Judge) GroupBy(i int) []string { return j.promises[i].groupBy }
 
@@ -76,27 +85,53 @@ func (j *Judge) Evicted() uint64 { return j.evicted }
 // PaneStart is the start of the pane of the i-th SLO that holds the event time t.
 func (j *Judge) PaneStart(i int, t int64) int64 { return window.Start(t, j.promises[i].class.pane) }
 
+// WindowStart is the start of the evaluation window of the i-th SLO that holds the event time t.
+func (j *Judge) WindowStart(i int, t int64) int64 { return window.Start(t, j.promises[i].evaluation) }
+
+// LateBefore is the event time before which everything is late; window.Unset before the first pane has closed.
+func (j *Judge) LateBefore() int64 {
+	if !j.begun {
+		return window.Unset
+	}
+	next := j.closed
+	for _, c := range j.classes {
+		next = min(next, c.next)
+	}
+	return next
+}
+
 // Series returns the series of the i-th SLO for the values of its GroupBy keys, an empty value standing for an
 // absent attribute. Beyond MaxSeries it returns the SLO's overflow series.
 func (j *Judge) Series(i int, values []string) *Series {
 	p := j.promises[i]
-	key := groupKey(values)
-	if s := p.series[key]; s != nil {
+	j.key = j.key[:0]
+	for _, v := range values {
+		j.key = appendText(j.key, v)
+	}
+	if s := p.series[string(j.key)]; s != nil { // without a copy of the key
 		return s
 	}
-	overflow := false
 	if len(p.groupBy) > 0 && j.full(p) {
-		j.makeRoom()
-		overflow = j.full(p)
-	}
-	if overflow {
-		key, values = overflowKey, make([]string, len(p.groupBy))
-		if s := p.series[key]; s != nil {
-			return s
+		if j.makeRoom(); j.full(p) {
+			return j.Overflow(i)
 		}
 	}
-	values = slices.Clone(values)
-	s := j.open(p, key, values, overflow)
+	own := make([]string, len(values))
+	for i, v := range values {
+		own[i] = strings.Clone(v) // a part of the batch's memory would keep all of it
+	}
+	s := j.open(p, groupKey(own), own, false)
+	j.complete(s)
+	return s
+}
+
+// Overflow returns the series of the i-th SLO for all groups for which there is no room.
+func (j *Judge) Overflow(i int) *Series {
+	p := j.promises[i]
+	if s := p.series[overflowKey]; s != nil {
+		return s
+	}
+	s := j.open(p, overflowKey, make([]string, len(p.groupBy)), true)
 	j.complete(s)
 	return s
 }

@@ -55,6 +55,9 @@ func (j *Judge) Open(f func(*Event)) {
 	}
 }
 
+// Events are those that TakeEvents will return.
+func (j *Judge) Events() []Event { return j.ledger.events }
+
 // TakeEvents returns what has opened and closed since the last call, in the order in which it did, and how many events
 // were dropped because nobody took them.
 func (j *Judge) TakeEvents() (events []Event, dropped uint64) {

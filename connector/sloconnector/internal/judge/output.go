@@ -13,6 +13,9 @@ var (
 	All     = Turn{Of: 1}
 )
 
+// First reports whether it is the first turn of each round: the one for what is told once for all series.
+func (t Turn) First() bool { return t.has(0) }
+
 func (t Turn) has(phase uint64) bool { return t.Of > 0 && phase%t.Of == t.Number%t.Of }
 
 // Changes calls series and tally for what has changed since the last call, and for what has its turn.

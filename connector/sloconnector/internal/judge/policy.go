@@ -234,3 +234,11 @@ func (t *Tally) Of() *Identity { return t.lead().Identity }
 // Count is how many violations have opened between start and newest, in event time. Both are window.Unset before the
 // first window was judged.
 func (t *Tally) Count() (n uint64, start, newest int64) { return t.count, t.start, t.newest }
+
+// Witness is the trace that stands for the violation that is open.
+func (t *Tally) Witness() (x Exemplar, known bool) {
+	if t.open == nil {
+		return Exemplar{}, false
+	}
+	return t.open.Exemplar, t.open.Exemplar.known()
+}

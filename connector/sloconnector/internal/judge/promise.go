@@ -30,6 +30,8 @@ type promise struct {
 	ttl                 time.Duration
 	keep                time.Duration // how long a group is remembered without input: as long as its budget still holds something of it
 	seen                bool          // there was input
+	fingerprint         uint64        // of what is measured
+	index               int           // in the catalog
 }
 
 // part is a promise and its weight in a composite.
@@ -59,6 +61,7 @@ func (j *Judge) compile(catalog *openslo.Catalog) {
 		}
 		p.slice = slo.Objective.TimeSliceWindow
 		p.excluded = exclusionsOf(catalog, slo.ID)
+		p.fingerprint, p.index = p.measures(), i
 		j.promises = append(j.promises, p)
 		j.byID[slo.ID] = p
 	}

@@ -21,9 +21,10 @@ type Series struct {
 	windows  []openWindow
 	rate     interval
 	account  account
-	alerts   []alert // by books.conditions; nil while none has ever held
-	witness  Exemplar
-	good     float64 // events since the series began
+	alerts   []alert  // by books.conditions; nil while none has ever held
+	witness  Exemplar // of the newest closed pane with bad events
+	shown    Exemplar // the witness that was told
+	good     float64  // events since the series began
 	total    float64
 	closed   struct{ good, total float64 } // those in closed panes; ratio indicators
 	partAt   int64                         // newest event time of good or bad events, and of the total; ratio indicators
@@ -77,6 +78,7 @@ type interval struct {
 
 // Exemplar is a trace that stands for a value.
 type Exemplar struct {
+	_       struct{} `cbor:",toarray"`
 	TraceID [16]byte
 	SpanID  [8]byte
 	Value   float64
@@ -144,6 +146,15 @@ func (s *Series) resultOf(length time.Duration) *Result {
 
 // First is the event time before which the series has no input, or window.Unset.
 func (s *Series) First() int64 { return s.first }
+
+// TakeWitness returns the trace of a bad event, once.
+func (s *Series) TakeWitness() (x Exemplar, fresh bool) {
+	if !s.witness.known() || s.witness == s.shown {
+		return Exemplar{}, false
+	}
+	s.shown = s.witness
+	return s.witness, true
+}
 
 // Gone reports whether the series was forgotten. Who holds it asks Judge.Series for its successor.
 func (s *Series) Gone() bool { return s.gone }

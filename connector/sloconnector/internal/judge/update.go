@@ -128,7 +128,7 @@ func (p *promise) adopt(old *promise) {
 		s.windows = windows
 		s.adoptAlerts(old)
 		if !sameBooks {
-			s.account = account{heard: s.account.heard, filled: s.account.filled}
+			s.account = account{heard: s.account.heard}
 		}
 		if moved {
 			s.rejudge()

@@ -26,7 +26,8 @@ func (s State) String() string { return States[s] }
 
 // Result is what a closed window says.
 type Result struct {
-	Start, End int64 // event time, [Start, End)
+	_          struct{} `cbor:",toarray"`
+	Start, End int64    // event time, [Start, End)
 	State      State
 	// Value is the SLI: the quantile at the target of a threshold indicator, the ratio of a ratio indicator.
 	// It lies in [Lower, Upper], which differ where the source's resolution leaves it open. NaN without data.

@@ -11,8 +11,6 @@ var Type = component.MustNewType("slo")
 const (
 	// ScopeName is the instrumentation scope of what the component emits.
 	ScopeName = "github.com/otelcol-llm/otelcol-llm/connector/sloconnector"
-	// MetricsToMetricsStability is the stability of the metrics the component derives.
-	MetricsToMetricsStability = component.StabilityLevelAlpha
-	// MetricsToLogsStability is the stability of the log events the component derives.
-	MetricsToLogsStability = component.StabilityLevelAlpha
+	// Stability is that of all that the component derives.
+	Stability = component.StabilityLevelAlpha
 )

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sloconnector
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
+	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
+	"github.com/otelcol-llm/otelcol-llm/internal/delta"
+	"github.com/otelcol-llm/otelcol-llm/internal/window"
+)
+
+// A checkpoint is the state as of one moment: what was judged, and how far each input had come when it was. It is cut into
+// parts, of which those are written that have changed.
+
+// The names of the parts.
+const (
+	headPart   = "head"
+	spansPart  = "spans"
+	seriesPart = "series/" // and the shard
+	inputsPart = "inputs/"
+)
+
+// headState is what is not one of many.
+type headState struct {
+	_         struct{} `cbor:",toarray"`
+	Judge     judge.Head
+	Watermark window.WatermarkState
+	Events    []judge.EventState // that no consumer has taken yet
+}
+
+// inputState is an input series.
+type inputState struct {
+	_           struct{} `cbor:",toarray"`
+	ID          uint64
+	Number      *delta.NumberState
+	Explicit    *delta.ExplicitState
+	Exponential *delta.ExponentialState
+	Unknown     uint64
+	Once        delta.OnceState
+}
+
+// save writes what has changed since the last checkpoint. What could not be written is written with the next one.
+func (e *engine) save(ctx context.Context) {
+	begin := e.now()
+	changed, err := e.snapshot()
+	if err == nil {
+		err = e.store.Save(ctx, changed, nil)
+	}
+	if err != nil {
+		e.mu.Lock()
+		e.judge.Touch()
+		e.inputs.touchAll()
+		e.mu.Unlock()
+		e.own.saved(ctx, e.now().Sub(begin), 0, false)
+		if ctx.Err() == nil {
+			e.set.Logger.Error("the checkpoint was not written: what is judged now would be lost by a crash", zap.Error(err))
+		}
+		return
+	}
+	size := 0
+	for _, part := range changed {
+		size += len(part)
+	}
+	e.own.saved(ctx, e.now().Sub(begin), size, true)
+}
+
+// snapshot is what has changed, encoded, as of one moment.
+func (e *engine) snapshot() (parts map[string][]byte, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	parts = map[string][]byte{}
+	put := func(name string, v any) {
+		if err == nil {
+			parts[name], err = checkpoint.Encode(v)
+		}
+	}
+	head := headState{Judge: e.judge.Head(), Watermark: e.watermark.State()}
+	for _, ev := range e.outbox.pending {
+		head.Events = append(head.Events, ev.State())
+	}
+	for _, ev := range e.judge.Events() {
+		head.Events = append(head.Events, ev.State())
+	}
+	put(headPart, head)
+	if e.cfg.MaxRecentSpans > 0 {
+		put(spansPart, e.spansSeen.state())
+	}
+	for shard, series := range e.judge.TakeTouched() {
+		put(seriesPart+strconv.Itoa(shard), series)
+	}
+	for shard, inputs := range e.inputs.takeTouched() {
+		put(inputsPart+strconv.Itoa(shard), inputs)
+	}
+	return parts, err
+}
+
+// restore takes up the state that was written last. A state that is damaged is set aside: the connector starts empty and says
+// so.
+func (e *engine) restore(ctx context.Context, host component.Host) (known bool, err error) {
+	if e.cfg.Storage == nil {
+		return false, nil
+	}
+	e.client, err = checkpoint.Client(ctx, host, *e.cfg.Storage, component.KindConnector, e.id, "")
+	if err != nil {
+		return false, err
+	}
+	e.store = checkpoint.New(e.client, "slo")
+	generation, problems, err := e.store.Load(ctx)
+	if err != nil {
+		return false, fmt.Errorf("storage: the last checkpoint cannot be read: %w", err)
+	}
+	for _, problem := range problems {
+		e.set.Logger.Error("a checkpoint is damaged", zap.Error(problem))
+		e.own.damaged.Add(ctx, 1)
+	}
+	if len(generation.Parts) == 0 {
+		return false, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	left, err := e.takeUp(generation.Parts)
+	if err != nil {
+		e.set.Logger.Error("the last checkpoint is of no use, so the state begins empty: error budgets, counters and open violations are not known any more",
+			zap.Uint64("checkpoint", generation.Sequence), zap.Error(err))
+		e.own.damaged.Add(ctx, 1)
+		e.begin()
+		e.announce()
+		return false, nil
+	}
+	e.set.Logger.Info("the state is that of the last checkpoint", zap.Uint64("checkpoint", generation.Sequence),
+		zap.Int("series", e.judge.Len()), zap.Int("input_series", len(e.inputs.series)), zap.Int("series_left_out", left))
+	e.judge.Touch()
+	e.inputs.touchAll()
+	return true, nil
+}
+
+func (e *engine) takeUp(parts map[string][]byte) (left int, err error) {
+	var head headState
+	if err := checkpoint.Decode(parts[headPart], &head); err != nil {
+		return 0, fmt.Errorf("%s: %w", headPart, err)
+	}
+	var series []judge.SeriesState
+	for name, part := range parts {
+		switch {
+		case strings.HasPrefix(name, seriesPart):
+			var some []judge.SeriesState
+			if err := checkpoint.Decode(part, &some); err != nil {
+				return 0, fmt.Errorf("%s: %w", name, err)
+			}
+			series = append(series, some...)
+		case strings.HasPrefix(name, inputsPart):
+			var some []inputState
+			if err := checkpoint.Decode(part, &some); err != nil {
+				return 0, fmt.Errorf("%s: %w", name, err)
+			}
+			if err := e.inputs.restore(some, e.now().UnixNano()); err != nil {
+				return 0, fmt.Errorf("%s: %w", name, err)
+			}
+		case name == spansPart:
+			var seen []byte
+			if err := checkpoint.Decode(part, &seen); err != nil {
+				return 0, fmt.Errorf("%s: %w", name, err)
+			}
+			e.spansSeen.restore(seen)
+		}
+	}
+	if left, err = e.judge.Restore(head.Judge, series); err != nil {
+		return left, err
+	}
+	if err := e.watermark.Restore(head.Watermark, e.now().UnixNano()); err != nil {
+		return left, fmt.Errorf("%s: %w", headPart, err)
+	}
+	for i := range head.Events {
+		e.outbox.pending = append(e.outbox.pending, head.Events[i].Event(e.judge))
+	}
+	return left, nil
+}
+
+func (s *inputs) touchAll() {
+	for i := range s.touched {
+		s.touched[i] = true
+	}
+}
+
+// takeTouched is the state of the shards with input series that have changed since the last call.
+func (s *inputs) takeTouched() map[int][]inputState {
+	shards := map[int][]inputState{}
+	for i, touched := range s.touched {
+		if touched {
+			shards[i] = nil
+		}
+	}
+	s.touched = [judge.Shards]bool{}
+	for id, in := range s.series {
+		shard := int(id % judge.Shards)
+		if states, touched := shards[shard]; touched {
+			shards[shard] = append(states, in.state(id))
+		}
+	}
+	return shards
+}
+
+func (in *input) state(id uint64) inputState {
+	return inputState{
+		ID: id, Number: in.number.State(), Explicit: in.explicit.State(), Exponential: in.exponential.State(), Unknown: in.unknown, Once: in.once.State(),
+	}
+}
+
+// restore takes up input series at a wall time. They find their SLOs with their next point.
+func (s *inputs) restore(states []inputState, now int64) error {
+	for i := range states {
+		st := &states[i]
+		in := &input{unknown: st.Unknown, heard: now}
+		s.series[st.ID] = in
+		for _, err := range []error{in.number.Restore(st.Number), in.explicit.Restore(st.Explicit, nil), in.exponential.Restore(st.Exponential), in.once.Restore(st.Once)} {
+			if err != nil {
+				return fmt.Errorf("input series %x: %w", st.ID, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sloconnector
+
+import (
+	"math"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
+	"github.com/otelcol-llm/otelcol-llm/internal/attrs"
+	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/labels"
+	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
+)
+
+// slo.sli.distribution is how several connectors, each fed a part, make one truth: each tells what the panes of its series
+// held, and another one adds them up as if it had heard it all itself.
+//
+//   - Of a threshold indicator, a point is the histogram of its values. Values that were known exactly are told in two
+//     histograms, by the attribute outcome, since a bucket that the objective cuts could not tell them apart any more.
+//     Events without a value are told by their number alone, as are those that should have been measured.
+//   - Of a ratio indicator, the count of the point is the total and its sum are the good events.
+//   - Of an objective on a rate, the sum is what was added up.
+
+// The values of the attribute outcome.
+const (
+	outcomeGood     = "good"
+	outcomeBad      = "bad"
+	outcomeUnknown  = "unknown"
+	outcomeExpected = "expected"
+)
+
+// distributions collects what the judge tells until it is published. The engine's mutex guards it.
+type distributions struct {
+	engine  *engine
+	out     pages
+	points  int
+	dropped int64
+}
+
+// maxDistributions bounds what waits to be published: a drained backlog closes a great many panes at once.
+const maxDistributions = 500_000
+
+// add is called by the judge.
+func (d *distributions) add(x *judge.Distribution) {
+	if d.points >= maxDistributions {
+		d.dropped++
+		return
+	}
+	d.points++
+	w := writer{Series: d.engine.of(d.out.next(), x.Of), start: x.Start, end: x.End}
+	switch {
+	case x.Ratio:
+		w.counts(count(x.TotalSum), x.GoodSum)
+	case x.Rate:
+		w.counts(0, x.Amount)
+	default:
+		x.Values.Explicit(func(bounds []float64, counts []uint64) { w.explicit(bounds, counts) })
+		x.Values.Exponential(func(e *sketch.Exponential) {
+			if !x.Exact {
+				w.exponential(e)
+				return
+			}
+			good, bad := e.Cut(x.GoodExactly)
+			if !x.Of.SLO().Objective.Op.AtMost() {
+				bad, good = e.Cut(e.Count() - x.GoodExactly)
+			}
+			w.exponential(good, "outcome", outcomeGood)
+			w.exponential(bad, "outcome", outcomeBad)
+		})
+		w.number(x.Unknown, outcomeUnknown)
+		w.number(count(x.Expected), outcomeExpected)
+	}
+}
+
+func count(n float64) uint64 { return uint64(max(math.Round(n), 0)) }
+
+// writer writes the points of one pane.
+type writer struct {
+	emit.Series
+	start, end int64
+	layouts    int
+}
+
+// layout tells the points of one pane apart: two histograms must not be one series.
+func (w *writer) layout(more []string) []string {
+	if w.layouts++; w.layouts > 1 && len(more) == 0 {
+		more = append(more, "layout", strconv.Itoa(w.layouts))
+	}
+	return more
+}
+
+func (w *writer) counts(n uint64, sum float64, more ...string) {
+	w.Histogram(sliDistribution, w.start, w.end, nil, []uint64{n}, sum, more...)
+}
+
+func (w *writer) number(n uint64, outcome string) {
+	if n > 0 {
+		w.counts(n, math.NaN(), "outcome", outcome)
+	}
+}
+
+func (w *writer) explicit(bounds []float64, counts []uint64, more ...string) {
+	w.Histogram(sliDistribution, w.start, w.end, bounds, counts, math.NaN(), w.layout(more)...)
+}
+
+func (w *writer) exponential(e *sketch.Exponential, more ...string) {
+	switch {
+	case e.Count() == 0:
+	case e.Factor == 0 || e.Factor == 1:
+		w.Exponential(sliDistribution, w.start, w.end, e, math.NaN(), w.layout(more)...)
+	default: // OTLP has no place for a factor
+		bounds, counts := e.AsExplicit()
+		w.explicit(bounds, counts, more...)
+	}
+}
+
+// take returns what is to be published.
+func (d *distributions) take() []*emit.Batch {
+	d.points = 0
+	return d.out.done()
+}
+
+// isDistribution tells the metric in OTLP or Prometheus spelling.
+func isDistribution(name string) bool {
+	return name == sliDistribution.Name || name == "slo_sli_distribution"
+}
+
+// distribution takes what other connectors have heard.
+func (e *engine) distribution(b *batch) {
+	if temporalityOf(b.metric) != pmetric.AggregationTemporalityDelta {
+		e.counts.refuse(noTemporality, pointsOf(b.metric))
+		return
+	}
+	if b.metric.Type() == pmetric.MetricTypeExponentialHistogram {
+		for _, p := range b.metric.ExponentialHistogram().DataPoints().All() {
+			h := &e.input.exponential
+			h.Scale, h.ZeroCount, h.ZeroThreshold, h.Factor = p.Scale(), p.ZeroCount(), p.ZeroThreshold(), 1
+			copyBuckets(&h.Positive, p.Positive())
+			copyBuckets(&h.Negative, p.Negative())
+			if !h.Normalize() || h.Count() != p.Count() {
+				e.counts.refuse(badBuckets, 1)
+				continue
+			}
+			part(e, b, p, func(s *judge.Series, at int64, outcome string) bool {
+				if s.SLO().Indicator.Threshold == nil {
+					return true
+				}
+				if outcome == outcomeGood || outcome == outcomeBad {
+					return s.AddJudged(at, h, h.Count(), outcome == outcomeGood)
+				}
+				return s.AddExponential(at, h, h.Count())
+			})
+		}
+		return
+	}
+	for _, p := range b.metric.Histogram().DataPoints().All() {
+		bounds, counts := p.ExplicitBounds().AsRaw(), e.input.copyCounts(p.BucketCounts())
+		n, ok := sketch.Total(counts)
+		if !ok || !sketch.Valid(bounds, counts) || n != p.Count() || math.IsNaN(p.Sum()) || math.IsInf(p.Sum(), 0) {
+			e.counts.refuse(badBuckets, 1)
+			continue
+		}
+		part(e, b, p, func(s *judge.Series, at int64, outcome string) bool {
+			switch slo := s.SLO(); {
+			case slo.Indicator.Ratio != nil:
+				s.AddParts(at, p.Sum(), float64(n))
+			case slo.Indicator.Threshold == nil:
+			case slo.Indicator.Threshold.Rate > 0:
+				s.AddAmount(at, p.Sum())
+			case outcome == outcomeUnknown:
+				s.AddUnknown(at, n)
+			case outcome == outcomeExpected:
+				s.AddExpected(at, float64(n))
+			default:
+				return s.AddExplicit(at, bounds, counts, n)
+			}
+			return true
+		})
+	}
+}
+
+// part finds the series that a point is a part of, and gives it the pane that the point is for.
+func part[P interface {
+	dataPoint
+	StartTimestamp() pcommon.Timestamp
+}](e *engine, b *batch, p P, add func(s *judge.Series, at int64, outcome string) bool) {
+	start, end := int64(p.StartTimestamp()), int64(p.Timestamp())
+	i := e.judge.IndexOf(text(p.Attributes(), labels.SLOID))
+	switch {
+	case start <= 0 || end <= start:
+		e.counts.refuse(noTimestamp, 1)
+		return
+	case e.watermark.Ahead(end, b.now):
+		e.counts.refuse(future, 1)
+		return
+	case i < 0:
+		e.counts.refuse(unknownSLO, 1)
+		return
+	}
+	in := e.inputs.get(attrs.Combine(b.stream, attrs.Hash(p.Attributes())), b.now)
+	if in == nil {
+		e.counts.refuse(seriesLimit, 1)
+		return
+	}
+	if e.again(b, in, p.StartTimestamp(), end) {
+		return
+	}
+	values := e.input.values[:0]
+	for _, key := range e.judge.GroupBy(i) {
+		values = append(values, text(p.Attributes(), key))
+	}
+	e.input.values = values
+	s := e.judge.Series(i, values)
+	if _, overflow := p.Attributes().Get("otel.metric.overflow"); overflow {
+		s = e.judge.Overflow(i)
+	}
+	b.newest = max(b.newest, end)
+	if e.judge.Late(s, start) {
+		e.counts.refuse(tooLate, 1)
+		return
+	}
+	if !add(s, start, text(p.Attributes(), "outcome")) {
+		e.counts.refuse(layoutLimit, 1)
+		return
+	}
+	s.Heard(start, end)
+	e.counts.accepted++
+}
+
+// text is an attribute as text, "" for none.
+func text(m pcommon.Map, key string) string {
+	if v, ok := m.Get(key); ok {
+		return v.AsString()
+	}
+	return ""
+}

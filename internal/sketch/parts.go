@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sketch
+
+// Explicit calls f for every layout of explicit buckets that holds values. f must not change or keep what it is given.
+func (d *Distribution) Explicit(f func(bounds []float64, counts []uint64)) {
+	for i := range d.explicit {
+		if p := &d.explicit[i]; anyPositive(p.counts) {
+			f(p.bounds, p.counts)
+		}
+	}
+}
+
+// Exponential calls f for every exponential histogram that holds values, one a Factor. f must not change or keep it.
+func (d *Distribution) Exponential(f func(*Exponential)) {
+	for i := range d.exponential {
+		if e := &d.exponential[i]; e.Count() > 0 {
+			f(e)
+		}
+	}
+}
+
+func anyPositive(counts []uint64) bool {
+	for _, n := range counts {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Sub takes a part of a split away from it.
+func (s Split) Sub(o Split) Split {
+	return Split{s.Certain - o.Certain, s.Rounded - o.Rounded, s.Possible - o.Possible}
+}
+
+// Cut returns the k smallest values, and the others. A bucket in which the k-th lies is in both, each with its share.
+func (e *Exponential) Cut(k uint64) (low, high *Exponential) {
+	low, high = &Exponential{}, &Exponential{}
+	low.Copy(e)
+	high.Copy(e)
+	take := func(n uint64) (below, above uint64) {
+		below = min(n, k)
+		k -= below
+		return below, n - below
+	}
+	for i := len(e.Negative.Counts) - 1; i >= 0; i-- { // from the smallest up
+		low.Negative.Counts[i], high.Negative.Counts[i] = take(e.Negative.Counts[i])
+	}
+	low.ZeroCount, high.ZeroCount = take(e.ZeroCount)
+	for i, n := range e.Positive.Counts {
+		low.Positive.Counts[i], high.Positive.Counts[i] = take(n)
+	}
+	for _, part := range []*Exponential{low, high} {
+		part.Positive.trim()
+		part.Negative.trim()
+	}
+	return low, high
+}
+
+// AsExplicit is the histogram by explicit boundaries in its own unit, Factor included, for where there is no place for a
+// Factor.
+func (e *Exponential) AsExplicit() (bounds []float64, counts []uint64) {
+	counts = append(counts, 0) // below the first boundary
+	e.each(func(lo, hi float64, n uint64) {
+		if len(bounds) == 0 || bounds[len(bounds)-1] < lo {
+			if len(bounds) > 0 {
+				counts = append(counts, 0) // between two buckets that hold something
+			}
+			bounds = append(bounds, lo)
+		}
+		if hi > bounds[len(bounds)-1] {
+			bounds, counts = append(bounds, hi), append(counts, n)
+		} else {
+			counts[len(counts)-1] += n // a zero bucket without width
+		}
+	})
+	return bounds, append(counts, 0)
+}
