@@ -27,12 +27,13 @@ SLOTH         := .tools/sloth-$(SLOTH_VERSION)
 ALERTMANAGER  := .tools/alertmanager-$(ALERTMANAGER_VERSION)
 
 # To be set by the caller: make test TESTFLAGS=-count=1, make demo DEMOFLAGS='-for 1m', make bench BENCH=Window,
-# make nightly FUZZTIME=10m.
-DEMOFLAGS ?=
-TESTFLAGS ?=
-BENCH     ?= .
-BENCHTIME ?= 1s
-FUZZTIME  ?= 2m
+# make bench-prometheus BENCHFLAGS='-for 5m', make nightly FUZZTIME=10m.
+DEMOFLAGS  ?=
+TESTFLAGS  ?=
+BENCH      ?= .
+BENCHTIME  ?= 1s
+BENCHFLAGS ?=
+FUZZTIME   ?= 2m
 
 .PHONY: help
 help: ## List the targets
@@ -82,6 +83,11 @@ check-generated: $(OCB) ## Fail when otelcol-llm/ is not what builder-config.yam
 .PHONY: bench
 bench: ## Run the benchmarks of all packages (BENCH=pattern, BENCHTIME=1s)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) ./...
+
+.PHONY: bench-prometheus
+bench-prometheus: build $(PROMETHEUS) $(PROMTOOL) $(SLOTH) ## Measure the Collector beside Prometheus with Sloth's rules (half an hour, on a quiet machine)
+	@go build -o bin/slo-vs-prometheus ./bench/slo-vs-prometheus
+	@bin/slo-vs-prometheus -otelcol-llm $(COLLECTOR) -prometheus $(PROMETHEUS) -promtool $(PROMTOOL) -sloth $(SLOTH) $(BENCHFLAGS)
 
 .PHONY: vuln
 vuln: build ## Offline govulncheck of the binary; fails on what has a fix and is not allowed
