@@ -17,6 +17,7 @@ import (
 const (
 	pageAlert = "page alert at Alertmanager"
 	opened    = "slo.violation.opened at the log backend"
+	burning   = "slo.burn_rate.opened at the log backend"
 	violated  = "slo.state violated at the metrics backend"
 )
 
@@ -95,7 +96,13 @@ func (a *alarms) logs(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *alarms) record(rec plog.LogRecord) {
-	if rec.EventName() == "slo.violation.opened" && text(rec.Attributes(), "tenant") == a.tenant && text(rec.Attributes(), "slo_id") == a.of.id() {
+	if text(rec.Attributes(), "tenant") != a.tenant || text(rec.Attributes(), "slo_id") != a.of.id() {
+		return
+	}
+	switch rec.EventName() {
+	case "slo.violation.opened":
 		a.note(opened, rec.Timestamp().AsTime())
+	case "slo.burn_rate.opened":
+		a.note(burning, time.Time{})
 	}
 }

@@ -60,12 +60,13 @@ func (r *run) startJudging(exporter, exporterConfig string) (*process, error) {
 	return r.startCollector(fmt.Sprintf(judging, slos, exporterConfig, backend, exporter))
 }
 
-// A source's scrapes come in order, and each is heard as a whole: nothing is late, so nothing need be waited for.
+// A source's scrapes come in order, and each is heard as a whole: nothing is late, so nothing need be waited for. Whose an
+// endpoint is says a label of its target, which the receiver puts on each point.
 const judging = `
 extensions:
   slo_catalog: {paths: [%q]}
 connectors:
-  slo: {lateness: 0s}
+  slo: {lateness: 0s, tenant_from: ["point:tenant"]}
 exporters:
   %s
   otlp_http/logs: {logs_endpoint: "http://%s", compression: none}
@@ -130,9 +131,9 @@ func checkJudged(r *run) error {
 	if err := checkReceived(r); err != nil {
 		return err
 	}
-	judged := r.verdicts.count()
-	if want := r.tenants * len(r.promises); judged != want {
-		return fmt.Errorf("%d promises have a verdict, want %d", judged, want)
+	states := r.verdicts.count()
+	if got, want := states["ok"]+states["violated"], r.tenants*len(r.promises); got != want {
+		return fmt.Errorf("%d promises have a verdict, want %d: %v", got, want, states)
 	}
 	refused, err := r.own("otelcol_slo_points_refused")
 	if err != nil {

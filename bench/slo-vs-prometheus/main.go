@@ -60,9 +60,9 @@ type peer struct {
 var peers = []peer{
 	{"a", "Prometheus, scraping only", prometheusScraping, checkScraped, nil, false},
 	{"b", "Prometheus with Sloth's rules", prometheusWithSloth, checkRules, []string{pageAlert}, false},
-	{"c", "otelcol-llm with slo, results sent by OTLP", collectorPushing, checkJudged, []string{opened, violated}, true},
+	{"c", "otelcol-llm with slo, results sent by OTLP", collectorPushing, checkJudged, []string{opened, violated, burning}, true},
 	{"d", "otelcol-llm, scraping only", collectorScraping, checkReceived, nil, false},
-	{"e", "otelcol-llm with slo, results scraped from it", collectorScraped, checkJudged, []string{opened, violated}, false},
+	{"e", "otelcol-llm with slo, results scraped from it", collectorScraped, checkJudged, []string{opened, violated, burning}, false},
 }
 
 func (s settings) run() error {

@@ -29,14 +29,13 @@ func (v *verdicts) set(id, tenant, state string) {
 	v.state[[2]string{id, tenant}] = state
 }
 
-// count is how many promises were judged on data.
-func (v *verdicts) count() (n int) {
+// count is how many promises are in which state.
+func (v *verdicts) count() map[string]int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	n := map[string]int{}
 	for _, s := range v.state {
-		if s == "ok" || s == "violated" {
-			n++
-		}
+		n[s]++
 	}
 	return n
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
@@ -46,12 +48,12 @@ type told struct {
 	log      []string                         // violations
 }
 
-// judge is the connector with both its outputs.
+// judge is the connector with both its outputs: an instance for each pair of signals, as a Collector has them.
 type judge struct {
-	connector.Metrics // to metrics
-	logs              connector.Metrics
-	catalog           *openslo.Catalog
-	told              *told
+	scrapes []connector.Metrics
+	spans   []connector.Traces
+	catalog *openslo.Catalog
+	told    *told
 }
 
 // host is a Collector that runs one slo_catalog.
@@ -81,24 +83,49 @@ func startJudge(t *testing.T) *judge {
 
 	f := sloconnector.NewFactory()
 	cfg, set := f.CreateDefaultConfig(), connectortest.NewNopSettings(f.Type())
-	j.Metrics, err = f.CreateMetricsToMetrics(t.Context(), set, cfg, metrics)
+	scrapesToMetrics, err := f.CreateMetricsToMetrics(t.Context(), set, cfg, metrics)
 	require.NoError(t, err)
-	j.logs, err = f.CreateMetricsToLogs(t.Context(), set, cfg, logs)
+	scrapesToLogs, err := f.CreateMetricsToLogs(t.Context(), set, cfg, logs)
 	require.NoError(t, err)
+	spansToMetrics, err := f.CreateTracesToMetrics(t.Context(), set, cfg, metrics)
+	require.NoError(t, err)
+	spansToLogs, err := f.CreateTracesToLogs(t.Context(), set, cfg, logs)
+	require.NoError(t, err)
+	j.scrapes = []connector.Metrics{scrapesToMetrics, scrapesToLogs}
+	j.spans = []connector.Traces{spansToMetrics, spansToLogs}
 	h := &host{Host: componenttest.NewNopHost(), catalog: catalog}
-	require.NoError(t, j.Start(t.Context(), h))
-	require.NoError(t, j.logs.Start(t.Context(), h))
+	for _, c := range j.instances() {
+		require.NoError(t, c.Start(t.Context(), h))
+	}
 	return j
 }
 
-// ConsumeMetrics hands a batch to both instances, as a Collector does.
-func (j *judge) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
-	return errors.Join(j.Metrics.ConsumeMetrics(ctx, md), j.logs.ConsumeMetrics(ctx, md))
+func (j *judge) instances() []component.Component {
+	return []component.Component{j.scrapes[0], j.scrapes[1], j.spans[0], j.spans[1]}
+}
+
+// scraped hands a batch to all instances that take metrics, as a Collector does.
+func (j *judge) scraped(md pmetric.Metrics) (err error) {
+	md.MarkReadOnly()
+	for _, c := range j.scrapes {
+		err = errors.Join(err, c.ConsumeMetrics(context.Background(), md))
+	}
+	return err
+}
+
+// received does so with spans.
+func (j *judge) received(td ptrace.Traces) (err error) {
+	td.MarkReadOnly()
+	for _, c := range j.spans {
+		err = errors.Join(err, c.ConsumeTraces(context.Background(), td))
+	}
+	return err
 }
 
 func (j *judge) stop(t *testing.T) {
-	require.NoError(t, j.Shutdown(context.Background()))
-	require.NoError(t, j.logs.Shutdown(context.Background()))
+	for _, c := range j.instances() {
+		require.NoError(t, c.Shutdown(context.Background()))
+	}
 }
 
 func (t *told) metrics(_ context.Context, md pmetric.Metrics) error {
@@ -180,11 +207,13 @@ func (t *told) logs(_ context.Context, ld plog.Logs) error {
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, r := range sl.LogRecords().All() {
-				t.log = append(t.log, fmt.Sprintf("%s  %s %s: %s", clock(r.Timestamp().AsTime()), r.EventName(), text(r.Attributes(), "slo.policy"), r.Body().Str()))
+				if strings.HasPrefix(r.EventName(), "slo.violation.") {
+					t.log = append(t.log, fmt.Sprintf("%s  %s %s: %s", timeOfDay(r.Timestamp().AsTime()), r.EventName(), text(r.Attributes(), "slo.policy"), r.Body().Str()))
+				}
 			}
 		}
 	}
 	return nil
 }
 
-func clock(at time.Time) string { return at.UTC().Format("15:04:05") }
+func timeOfDay(at time.Time) string { return at.UTC().Format("15:04:05") }

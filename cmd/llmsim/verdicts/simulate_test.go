@@ -4,7 +4,6 @@ package verdicts
 
 import (
 	"bytes"
-	"context"
 	"maps"
 	"math"
 	"slices"
@@ -15,14 +14,16 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/otelcol-llm/otelcol-llm/cmd/llmsim/internal/clock"
 	"github.com/otelcol-llm/otelcol-llm/cmd/llmsim/internal/engine"
 	"github.com/otelcol-llm/otelcol-llm/cmd/llmsim/internal/exposition"
 	"github.com/otelcol-llm/otelcol-llm/cmd/llmsim/internal/fleet"
 	"github.com/otelcol-llm/otelcol-llm/cmd/llmsim/internal/scenario"
+	"github.com/otelcol-llm/otelcol-llm/cmd/llmsim/internal/spans"
 )
 
 const interval = 15 * time.Second
@@ -38,6 +39,7 @@ type simulation struct {
 	t        *testing.T
 	fleet    *fleet.Fleet
 	began    time.Time // simulated time zero: an interval after the bubble's, so that each first scrape finds zeros
+	wall     clock.Clock
 	requests []request
 }
 
@@ -47,29 +49,41 @@ func newSimulation(t *testing.T, file string) *simulation {
 	source, _, err := sc.Source(1)
 	require.NoError(t, err)
 	s := &simulation{t: t, began: time.Now().Add(interval).Round(0).UTC()}
+	s.wall = clock.Clock{Start: s.began, Speed: 1}
 	s.fleet = fleet.New(sc, source, 1, func(rep *fleet.Replica, r engine.Record) {
 		s.requests = append(s.requests, request{r, slices.Index(s.fleet.Replicas, rep)})
 	})
 	return s
 }
 
-// run scrapes all replicas every interval, each at its own moment as a Prometheus receiver does, until the traffic has
-// ended and for so long after it.
-func (s *simulation) run(to consumer.Metrics, after time.Duration) {
+// run scrapes all replicas every interval, each at its own moment as a Prometheus receiver does, and sends the spans of
+// what has ended meanwhile, until the traffic has ended and for so long after it.
+func (s *simulation) run(to *judge, after time.Duration) {
 	step := interval / time.Duration(len(s.fleet.Replicas))
+	sent := 0
 	for left := after; left > 0; {
 		for _, rep := range s.fleet.Replicas {
 			s.fleet.AdvanceTo(time.Since(s.began))
 			var text bytes.Buffer
 			require.NoError(s.t, exposition.Write(&text, exposition.Identity{Model: "llmsim", Start: s.began}, rep.Engine.Stats()))
-			md := scraped(s.t, text.Bytes(), rep.Labels[scenario.InstanceLabel], time.Now())
-			require.NoError(s.t, to.ConsumeMetrics(context.Background(), md))
+			require.NoError(s.t, to.scraped(scraped(s.t, text.Bytes(), rep.Labels[scenario.InstanceLabel], time.Now())))
+			require.NoError(s.t, to.received(s.spans(s.requests[sent:])))
+			sent = len(s.requests)
 			time.Sleep(step)
 		}
 		if s.fleet.Done() {
 			left -= interval
 		}
 	}
+}
+
+// spans are what the engines tell of requests over OTLP.
+func (s *simulation) spans(of []request) ptrace.Traces {
+	var batch []spans.Finished
+	for _, r := range of {
+		batch = append(batch, spans.Finished{Record: r.Record, Labels: s.fleet.Replicas[r.replica].Labels, Model: "llmsim"})
+	}
+	return spans.Build(batch, s.wall, 1)
 }
 
 // scrapedAt is when the first scrape of a replica sees what happened at a simulated time.
@@ -96,7 +110,6 @@ func scraped(t *testing.T, text []byte, instance string, at time.Time) pmetric.M
 			point(t, m, families[name].GetType(), each, pcommon.NewTimestampFromTime(at))
 		}
 	}
-	md.MarkReadOnly()
 	return md
 }
 

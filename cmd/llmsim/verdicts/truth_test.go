@@ -24,7 +24,8 @@ type sample struct {
 // indicator is what a promise measures of a request, and what the engine shows of that.
 type indicator struct {
 	of        func(engine.Record) sample
-	histogram func(*engine.Stats) engine.Histogram // nil: it is counted, not measured
+	histogram func(*engine.Stats) engine.Histogram // nil: it is counted, or known of each request
+	spans     bool                                 // not scrapes
 }
 
 var indicators = map[string]indicator{
@@ -53,9 +54,28 @@ var indicators = map[string]indicator{
 			return sample{r.End, 1}
 		},
 	},
+	// A span tells all of a request when it ends.
+	"ttft-of-spans": {
+		of:    func(r engine.Record) sample { return sample{r.End, (r.FirstToken - r.Arrival).Seconds()} },
+		spans: true,
+	},
+	"e2e-of-spans": {
+		of:    func(r engine.Record) sample { return sample{r.End, (r.End - r.Arrival).Seconds()} },
+		spans: true,
+	},
+	"goodput": {
+		of: func(r engine.Record) sample {
+			if (r.FirstToken-r.Arrival).Seconds() <= 0.5 && (r.LastToken-r.FirstToken).Seconds() <= 0.025*float64(r.OutputTokens-1) {
+				return sample{r.End, 1}
+			}
+			return sample{r.End, 0}
+		},
+		spans: true,
+	},
 }
 
-// exact says whether what the engine shows can tell good from bad: the limit is a boundary of its buckets.
+// exact says whether what the engine shows can tell good from bad: each request is known, or the limit is a boundary of
+// its buckets.
 func (s *simulation) exact(slo *openslo.SLO) bool {
 	histogram := indicators[slo.Indicator.Name].histogram
 	if histogram == nil {
@@ -63,6 +83,22 @@ func (s *simulation) exact(slo *openslo.SLO) bool {
 	}
 	stats := s.fleet.Replicas[0].Engine.Stats()
 	return slices.Contains(histogram(&stats).Bounds, slo.Objective.Value)
+}
+
+// toldLater says whether events may be told when their window has closed: those of a ratio are told once both its parts have
+// come equally far, and a span that is bad tells of one part only.
+func toldLater(slo *openslo.SLO) bool {
+	return slo.Indicator.Ratio != nil && indicators[slo.Indicator.Name].spans
+}
+
+func (s *simulation) resolution(slo *openslo.SLO) string {
+	switch {
+	case indicators[slo.Indicator.Name].spans:
+		return "each request known"
+	case s.exact(slo):
+		return "a boundary of the buckets"
+	}
+	return "no boundary of the buckets"
 }
 
 // truth is what the requests of a window say of a promise.
@@ -93,10 +129,10 @@ func (t *truth) sli(slo *openslo.SLO) float64 {
 	return t.values[max(int(math.Ceil(rank-1e-9)), 1)-1]
 }
 
-// truths are the truth of every window: of the requests that its scrapes have shown, which is what the connector can know
-// of, and of the requests that fell into it by their own time.
-func (s *simulation) truths(slo *openslo.SLO) (asScraped, asWas map[time.Time]*truth) {
-	asScraped, asWas = map[time.Time]*truth{}, map[time.Time]*truth{}
+// truths are the truth of every window: of the requests that the input has shown in it, which is what the connector can
+// know of, and of the requests that fell into it by their own time. For spans these are the same.
+func (s *simulation) truths(slo *openslo.SLO) (shown, asWas map[time.Time]*truth) {
+	shown, asWas = map[time.Time]*truth{}, map[time.Time]*truth{}
 	put := func(to map[time.Time]*truth, at time.Time, value float64) {
 		end := at.Truncate(evaluation).Add(evaluation)
 		if to[end] == nil {
@@ -104,12 +140,17 @@ func (s *simulation) truths(slo *openslo.SLO) (asScraped, asWas map[time.Time]*t
 		}
 		to[end].add(slo, value)
 	}
+	of := indicators[slo.Indicator.Name]
 	for _, r := range s.requests {
-		x := indicators[slo.Indicator.Name].of(r.Record)
-		put(asScraped, s.scrapedAt(r.replica, x.at), x.value)
-		put(asWas, s.began.Add(x.at), x.value)
+		x := of.of(r.Record)
+		at := s.began.Add(x.at)
+		put(asWas, at, x.value)
+		if !of.spans {
+			at = s.scrapedAt(r.replica, x.at)
+		}
+		put(shown, at, x.value)
 	}
-	return asScraped, asWas
+	return shown, asWas
 }
 
 // counter walks a cumulative counter that was told over time.
@@ -130,4 +171,10 @@ func (c *counter) until(end time.Time) float64 {
 		c.seen, c.at = c.value[c.at[0]], c.at[1:]
 	}
 	return c.seen - was
+}
+
+// newest is what was told last.
+func (c *counter) newest() float64 {
+	c.until(time.Unix(1<<40, 0))
+	return c.seen
 }
