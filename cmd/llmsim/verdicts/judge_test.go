@@ -180,7 +180,11 @@ func (t *told) logs(_ context.Context, ld plog.Logs) error {
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, r := range sl.LogRecords().All() {
-				t.log = append(t.log, fmt.Sprintf("%s  %s %s: %s", clock(r.Timestamp().AsTime()), r.EventName(), text(r.Attributes(), "slo.policy"), r.Body().Str()))
+				of := text(r.Attributes(), "slo.policy")
+				if of == "" { // a burn rate that is of no AlertPolicy
+					of = text(r.Attributes(), "slo_id")
+				}
+				t.log = append(t.log, fmt.Sprintf("%s  %s %s: %s", clock(r.Timestamp().AsTime()), r.EventName(), of, r.Body().Str()))
 			}
 		}
 	}
