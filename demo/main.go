@@ -78,9 +78,13 @@ func run(ctx context.Context) error {
 	}
 	defer col.stop()
 
-	n := &narrator{out: os.Stdout, began: time.Now(), catalog: catalog, events: filepath.Join(data, "slo-events.jsonl"), status: "http://" + control + "/status"}
+	results := p.port["DEMO_PROMETHEUS_PORT"]
+	n := &narrator{
+		out: os.Stdout, began: time.Now(), catalog: catalog, events: filepath.Join(data, "slo-events.jsonl"),
+		status: "http://" + control + "/status", results: fmt.Sprintf("http://localhost:%d/metrics", results),
+	}
 	n.welcome()
-	n.whereToLook(p.port["DEMO_PROMETHEUS_PORT"], data)
+	n.whereToLook(results, data)
 	err = n.tell(ctx, sim, col)
 	n.goodbye(data)
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -27,12 +27,14 @@ type narrator struct {
 	catalog *openslo.Catalog
 	events  string // the file into which the Collector writes its log events
 	status  string // URL of the simulator
+	results string // URL of the Collector's Prometheus endpoint
 
-	read    int64 // bytes of events told so far
-	active  int   // faults that were active when last asked
-	told    map[string]bool
-	finale  bool
-	faulted bool
+	read   int64 // bytes of events told so far
+	active int   // faults that were active when last asked
+	told   map[string]bool
+	over   time.Time // when the fault had ended
+	kept   *account  // of the promise that was kept again after the fault
+	finale bool
 }
 
 const wrapped = "           "
@@ -74,7 +76,7 @@ Look yourself:
   tail -F %s   (violations as OTLP JSON)
   %s/*.log   (what the processes say)
 
-Ctrl-C ends everything. In about a minute you have seen a promise break and be kept again.
+Ctrl-C ends everything. In less than two minutes you have seen a promise break and be kept again, and what that cost.
 
 `, port, n.events, data)
 }
@@ -110,6 +112,7 @@ func (n *narrator) tell(ctx context.Context, children ...*process) error {
 		if err := n.tellEvents(); err != nil {
 			return err
 		}
+		n.tellBooks(ctx)
 	}
 }
 
@@ -147,9 +150,9 @@ func (n *narrator) tellFaults(ctx context.Context) {
 	switch {
 	case len(status.ActiveFaults) > n.active:
 		n.say("the simulator makes %s slower now; nobody tells the Collector", labels(status.ActiveFaults[0].Match))
-		n.faulted = true
 	case len(status.ActiveFaults) < n.active:
 		n.say("the simulator has ended the fault")
+		n.over = time.Now()
 	}
 	n.active = len(status.ActiveFaults)
 }
@@ -210,18 +213,18 @@ func (n *narrator) tellEvent(r plog.LogRecord) {
 			}
 		}
 	}
-	what, why := "BROKEN", r.Body().Str()
-	kept := false
-	if r.EventName() == "slo.violation.closed" {
-		what = "CLOSED"
-		if why, kept = strings.CutPrefix(why, "kept again: "); kept {
-			what = "KEPT AGAIN"
-		}
+	why := r.Body().Str()
+	reason, kept := strings.CutPrefix(why, "kept again: ")
+	what := map[string]string{
+		"slo.violation.opened": "BROKEN", "slo.violation.closed": "CLOSED",
+		"slo.burn_rate.opened": "BUDGET SPENT TOO FAST", "slo.burn_rate.closed": "BUDGET NOT SPENT TOO FAST ANY MORE",
+	}[r.EventName()]
+	if kept {
+		what, why = "KEPT AGAIN", reason
 	}
 	n.say("%s for %s\n%s%s", what, labels(group), wrapped, why)
-	if kept && n.faulted && !n.finale {
-		n.finale = true
-		n.say("that is the whole story; it goes on running until Ctrl-C")
+	if kept && !n.over.IsZero() && n.kept == nil {
+		n.kept = &account{slo: slo.Str(), group: group, after: balancedAfter(n.over)}
 	}
 }
 

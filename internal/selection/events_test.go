@@ -130,7 +130,7 @@ func TestASpanServesWhatItsConditionsSay(t *testing.T) {
 	rate.Unit = "tokens_per_second"
 	rate.Indicator.Threshold.Rate = time.Minute
 	rate.Indicator.Threshold.Counted = `span.status.code != STATUS_CODE_ERROR`
-	part := ofSpans("part", "", "")
+	part := ofSpans("part", `span.name == "llm_request"`, `span.attributes["tokens"]`)
 	part.Composite = &openslo.Composite{}
 	s := forTraces(t,
 		openslo.SLO{Name: "ratio", Indicator: openslo.Indicator{Ratio: &openslo.Ratio{
@@ -139,7 +139,7 @@ func TestASpanServesWhatItsConditionsSay(t *testing.T) {
 		threshold("of metrics", "ttft", ""),
 		openslo.SLO{Name: "composite", Indicator: openslo.Indicator{Parts: []openslo.Part{{ID: "x", Share: 1}}}},
 		part, rate)
-	require.Len(t, s.Uses(), 4)
+	require.Len(t, s.Uses(), 5, "a composite has none of its own, and each part is judged by itself")
 	rs, ss, span := oneSpan()
 	type seen struct {
 		slo     int
@@ -165,16 +165,17 @@ func TestASpanServesWhatItsConditionsSay(t *testing.T) {
 	f(seen{1, RawFailure, 0.25, true})
 	span.SetName("llm_request")
 	span.Attributes().PutInt("tokens", 70)
-	f(seen{0, Total, 1, true}, seen{1, RawFailure, 0.25, true}, seen{5, Value, 70, true})
+	f(seen{0, Total, 1, true}, seen{1, RawFailure, 0.25, true}, seen{4, Value, 70, true}, seen{5, Value, 70, true})
 	span.Attributes().PutStr("ok", "yes")
 	span.Status().SetCode(ptrace.StatusCodeError)
 	found, err := s.Match(t.Context(), nil, rs, ss, span)
 	require.NoError(t, err)
-	require.Len(t, found, 4)
+	require.Len(t, found, 5)
 	assert.Equal(t, Good, found[0].Use.Role)
-	assert.False(t, found[3].Counted)
-	assert.NoError(t, found[3].Err)
-	assert.Equal(t, time.Minute, found[3].Use.Rate)
+	assert.True(t, found[3].Counted)
+	assert.False(t, found[4].Counted)
+	assert.NoError(t, found[4].Err)
+	assert.Equal(t, time.Minute, found[4].Use.Rate)
 }
 
 func TestWhatCannotBeEvaluatedIsSaid(t *testing.T) {

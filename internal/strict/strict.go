@@ -36,7 +36,11 @@ func numbers(path string, raw map[string]any, of reflect.Type) error {
 	var errs []error
 	for i := range of.NumField() {
 		field := of.Field(i)
-		key, _, _ := strings.Cut(field.Tag.Get("mapstructure"), ",")
+		key, options, _ := strings.Cut(field.Tag.Get("mapstructure"), ",")
+		if within := structOf(field.Type); within != nil && strings.Contains(options, "squash") {
+			errs = append(errs, numbers(path, raw, within)) // its keys stand beside those of the struct around it
+			continue
+		}
 		value, ok := raw[key]
 		if !ok {
 			continue
@@ -44,8 +48,8 @@ func numbers(path string, raw map[string]any, of reflect.Type) error {
 		at := join(path, key)
 		number := reflect.ValueOf(value)
 		switch nested, isMap := value.(map[string]any); {
-		case isMap && field.Type.Kind() == reflect.Struct:
-			errs = append(errs, numbers(at, nested, field.Type))
+		case isMap && structOf(field.Type) != nil:
+			errs = append(errs, numbers(at, nested, structOf(field.Type)))
 		case field.Type == duration && (number.CanInt() || number.CanFloat()) && !number.IsZero():
 			errs = append(errs, fmt.Errorf("%s: %v has no unit: write %vs, %vm or %vh", at, value, value, value, value))
 		case field.Type != duration && reflect.Zero(field.Type).CanInt() && number.CanFloat() && number.Float() != math.Trunc(number.Float()):
@@ -53,6 +57,17 @@ func numbers(path string, raw map[string]any, of reflect.Type) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// structOf is the struct that a field is or points to, nil for others.
+func structOf(of reflect.Type) reflect.Type {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if of.Kind() == reflect.Struct {
+		return of
+	}
+	return nil
 }
 
 // join writes a path as the Collector does.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -38,23 +39,10 @@ func TestUnknownBuiltinListsTheKnownOnes(t *testing.T) {
 // Guarantees: builtin:all-in-one gets ready within seconds, is healthy, serves Prometheus and its own telemetry,
 // and a later configuration overrides it.
 func TestAllInOneStarts(t *testing.T) {
-	ports := map[string]int{}
-	var overrides []string
-	move := func(name, path string) {
-		ports[name] = spawn.FreePort(t)
-		overrides = append(overrides, fmt.Sprintf("yaml:%s: localhost:%d", path, ports[name]))
-	}
-	move("grpc", "receivers::otlp::protocols::grpc::endpoint")
-	move("http", "receivers::otlp::protocols::http::endpoint")
-	move("prometheus", "exporters::prometheus::endpoint")
-	move("health", "extensions::health_check::endpoint")
-	ports["telemetry"] = spawn.FreePort(t)
-	overrides = append(overrides, fmt.Sprintf(
-		"yaml:service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: localhost, port: %d}}}}]", ports["telemetry"]))
-
+	ports, configs := allInOne(t)
 	dir := t.TempDir()
 	started := time.Now()
-	c := spawn.Start(t, spawn.Options{Configs: append([]string{"builtin:all-in-one"}, overrides...), Dir: dir})
+	c := spawn.Start(t, spawn.Options{Configs: configs, Dir: dir})
 	c.WaitReady()
 	t.Logf("ready after %s", time.Since(started).Round(time.Millisecond))
 
@@ -70,6 +58,98 @@ func TestAllInOneStarts(t *testing.T) {
 	assertSeriesStayApart(t, ports["http"], ports["prometheus"])
 	assert.Zero(t, c.Stop())
 	assert.NotContains(t, c.Logs(), "panic:")
+}
+
+// allInOne is builtin:all-in-one with its ports moved.
+func allInOne(t *testing.T) (ports map[string]int, configs []string) {
+	t.Helper()
+	ports, configs = map[string]int{}, []string{"builtin:all-in-one"}
+	move := func(name, path string) {
+		ports[name] = spawn.FreePort(t)
+		configs = append(configs, fmt.Sprintf("yaml:%s: localhost:%d", path, ports[name]))
+	}
+	move("grpc", "receivers::otlp::protocols::grpc::endpoint")
+	move("http", "receivers::otlp::protocols::http::endpoint")
+	move("prometheus", "exporters::prometheus::endpoint")
+	move("health", "extensions::health_check::endpoint")
+	ports["telemetry"] = spawn.FreePort(t)
+	return ports, append(configs, fmt.Sprintf(
+		"yaml:service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: localhost, port: %d}}}}]", ports["telemetry"]))
+}
+
+// ofRequests are promises on spans and on log records.
+const ofRequests = `
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: answered}
+spec:
+  service: chat
+  indicator:
+    metadata: {name: answered}
+    spec:
+      ratioMetric:
+        good: {metricSource: {type: opentelemetry, spec: {signal: traces, condition: span.name == "llm_request" and span.status.code != 2}}}
+        total: {metricSource: {type: opentelemetry, spec: {signal: traces, condition: span.name == "llm_request"}}}
+  timeWindow: [{duration: 28d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives: [{target: 0.9}]
+---
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: relevance, annotations: {otelcol-llm.dev/class: quality}}
+spec:
+  service: chat
+  indicator:
+    metadata: {name: relevance}
+    spec:
+      thresholdMetric:
+        metricSource:
+          type: opentelemetry
+          spec: {signal: logs, value: 'log.attributes["gen_ai.evaluation.score.value"]', range: [0, 1]}
+  timeWindow: [{duration: 28d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives: [{op: gte, value: 0.7, target: 0.9}]
+`
+
+// Scenario: spans and log records of requests come by OTLP; the Collector is ended, started again in the same folder, and
+// more of them come. Guarantees: builtin:all-in-one judges both signals, and its counters and error budgets go on.
+func TestAllInOneJudgesRequestsAndKeepsItsBooks(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "slo.yaml"), []byte(ofRequests), 0o600))
+	send := func(port, n int, path, body string) {
+		t.Helper()
+		for range n {
+			url, item := fmt.Sprintf("http://localhost:%d/v1/%s", port, path), fmt.Sprintf(body, time.Now().UnixNano())
+			resp, err := http.Post(url, "application/json", strings.NewReader(item))
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, http.StatusOK, resp.StatusCode)
+		}
+	}
+	const span = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"llm_request","endTimeUnixNano":"%[1]d","startTimeUnixNano":"%[1]d",
+		"traceId":"0123456789abcdef0123456789abcdef","spanId":"%016[1]x"}]}]}]}`
+	const record = `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"%[1]d",
+		"attributes":[{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":0.8}}]}]}]}]}`
+
+	for run, want := range []string{"3", "6"} {
+		ports, configs := allInOne(t)
+		c := spawn.Start(t, spawn.Options{Configs: configs, Dir: dir, Env: []string{"SLO_CATALOG=slo.yaml"}})
+		c.WaitReady()
+		if run > 0 {
+			assert.Contains(t, c.Logs(), "the state is that of the last checkpoint")
+		}
+		send(ports["http"], 3, "traces", span)
+		send(ports["http"], 3, "logs", record)
+		good := regexp.MustCompile(`(?m)^slo_sli_events_total\{.*outcome="good".*slo_id="([^"]+)".*\} (\d+)`)
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			shown := map[string]string{}
+			for _, m := range good.FindAllStringSubmatch(get(t, fmt.Sprintf("http://localhost:%d/metrics", ports["prometheus"])), -1) {
+				shown[m[1]] = m[2]
+			}
+			assert.Equal(c, map[string]string{"llm:chat:answered:90": want, "llm:chat:relevance:p90": want}, shown)
+		}, 10*time.Second, 100*time.Millisecond)
+		assert.Zero(t, c.Stop())
+	}
 }
 
 func get(t *testing.T, url string) string {

@@ -22,7 +22,7 @@ import (
 
 // Scenario: the README's first command, ended by Ctrl-C once the story is told.
 // Guarantees: the violation opens after the scheduled fault has begun, for the replicas that have it and no others, and
-// closes after it has ended; nothing that was started is left.
+// closes after it has ended; what it cost is told with the next full minute; nothing that was started is left.
 func TestTheDemoTellsItsStory(t *testing.T) {
 	build := exec.Command("go", "build", "-o", t.TempDir()+"/demo", "./demo")
 	build.Dir = spawn.Root(t)
@@ -30,7 +30,7 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	require.NoError(t, err, string(out))
 
 	var told strings.Builder
-	demo := exec.Command(build.Args[3], "-for", "90s")
+	demo := exec.Command(build.Args[3], "-for", "150s")
 	demo.Dir = spawn.Root(t)
 	pipe, err := demo.StdoutPipe()
 	require.NoError(t, err)
@@ -68,6 +68,9 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	}
 	fault, over := at("the simulator makes"), at("the simulator has ended")
 	broken, kept := at("BROKEN for cloud.region=eu-west-1, model.version=v2$"), at("KEPT AGAIN for cloud.region=eu-west-1, model.version=v2$")
+	cost := at("the error budget of cloud.region=eu-west-1, model.version=v2 since the start: -[0-9]+ % left$")
+	assert.GreaterOrEqual(t, cost, kept)
+	assert.Regexp(t, `(?m)^ +burn rate over 5 minutes: [0-9.]+ times`, story)
 	assert.Equal(t, 1, strings.Count(story, "BROKEN"), "nobody else's promise is broken")
 	assert.True(t, fault < broken && broken < over && over < kept, story)
 	assert.Less(t, broken-fault, (20 * time.Second).Seconds())

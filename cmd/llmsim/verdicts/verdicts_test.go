@@ -60,7 +60,7 @@ func compare(t *testing.T, s *simulation, j *judge) string {
 	for i := range j.catalog.SLOs {
 		s.compare(t, &j.catalog.SLOs[i], j.told, &out)
 	}
-	out.WriteString("\nviolations\n")
+	out.WriteString("\nviolations and burn rates\n")
 	slices.Sort(j.told.log)
 	for _, line := range j.told.log {
 		fmt.Fprintln(&out, line)

@@ -107,6 +107,7 @@ func TestVariables(t *testing.T) {
 		assert.Equal(t, []any{"localhost:8000"}, firstTargets(c))
 		assert.Equal(t, "builtin:vllm", c.Get(paths))
 		assert.Equal(t, "./otelcol-llm-data/slo-events.jsonl", c.Get("exporters::file/slo_events::path"))
+		assert.Equal(t, "./otelcol-llm-data/state", c.Get("extensions::file_storage::directory"))
 		assert.Equal(t, 1024, c.Get("processors::memory_limiter::limit_mib"))
 	})
 	t.Run("set", func(t *testing.T) {
@@ -122,6 +123,7 @@ func TestVariables(t *testing.T) {
 		assert.Equal(t, "*.yaml,builtin:vllm", c.Get(paths))
 		assert.Equal(t, "0.0.0.0:4317", c.Get("receivers::otlp::protocols::grpc::endpoint"))
 		assert.Equal(t, "/var/lib/otelcol-llm/slo-events.jsonl", c.Get("exporters::file/slo_events::path"))
+		assert.Equal(t, "/var/lib/otelcol-llm/state", c.Get("extensions::file_storage::directory"))
 		assert.Equal(t, 4096, c.Get("processors::memory_limiter::limit_mib"))
 	})
 }

@@ -124,7 +124,7 @@ func TestExplainOneByNameOrID(t *testing.T) {
 	assert.Equal(t, byName, byID)
 	one, cost, _ := strings.Cut(byName, "\nAll together\n")
 	assert.Contains(t, whole, one)
-	assert.Contains(t, cost, "12 for each value of model_name: 1 × 10 + 2 of slo.violations.")
+	assert.Contains(t, cost, "20 for each value of model_name: 1 × 18 + 2 of slo.violations.")
 
 	_, errOut, status := run(t, "", "explain", "--slo", "ttft", "testdata/promises.yaml")
 	assert.Equal(t, misuse, status)

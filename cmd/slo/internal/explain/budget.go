@@ -78,6 +78,9 @@ func pages(c *openslo.Catalog, slo *openslo.SLO) []string {
 	if len(lines) == 0 && slo.Composite != nil {
 		return []string{"Nobody by itself: policies and alerts of " + slo.Name + " look at the whole."}
 	}
+	if len(lines) == 0 && len(atRisk(slo)) > 0 {
+		return []string{"Nobody, but for its being at risk. No ViolationPolicy names " + slo.Name + ", and it has no alertPolicies."}
+	}
 	if len(lines) == 0 {
 		return []string{"Nobody. No ViolationPolicy names " + slo.Name + ", and it has no alertPolicies."}
 	}

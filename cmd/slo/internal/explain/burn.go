@@ -4,7 +4,6 @@ package explain
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,14 +18,14 @@ var usual = []struct {
 
 // atRisk says how fast the budget may be spent.
 func atRisk(slo *openslo.SLO) []string {
-	if notMeasured(slo) != "" || slo.Objective.Target == 0 || slices.ContainsFunc(slo.AlertPolicies, func(a openslo.AlertPolicy) bool { return a.WhenBreaching }) {
+	if notMeasured(slo) != "" || slo.Objective.Target == 0 || len(slo.AlertPolicies) > 0 {
 		return nil
 	}
 	var rates []string
 	how := " as fast as it may be"
 	for _, u := range usual {
 		short := openslo.ShortWindow(u.long)
-		if u.long <= slo.TimeWindow.Duration.Approx() && u.rate <= slo.Objective.MaxBurnRate()*(1+1e-9) {
+		if u.long <= slo.TimeWindow.Duration.Approx() && short >= slo.Objective.TimeSliceWindow && u.rate <= slo.Objective.MaxBurnRate()*(1+1e-9) {
 			rates = append(rates, fmt.Sprintf("%s×%s over %s and %s", number(u.rate), how, span(u.long), span(short)))
 			how = ""
 		}
@@ -75,10 +74,14 @@ func burn(slo *openslo.SLO, a *openslo.AlertPolicy) string {
 		} else if isComposite(slo) {
 			events = "events, by the weights of their parts,"
 		}
+		over := "the last " + span(cond.LookbackWindow)
+		if short := openslo.ShortWindow(cond.LookbackWindow); short >= max(slo.Objective.TimeSliceWindow, time.Minute) {
+			over += " and the last " + span(short) // the latter ends it soon after its cause
+		}
 		whole := slo.TimeWindow.Duration.Approx()
 		exhausted := time.Duration(float64(whole) / cond.Threshold)
-		sentences = append(sentences, fmt.Sprintf("when over the last %s the budget was spent %s %s times as fast as it may be%s. That means that %s %s of the %s were bad, that a whole budget of %s lasts %s, and that %s of it is gone after %s.",
-			span(cond.LookbackWindow), word, number(cond.Threshold), lasted, word, about(cond.Threshold*(1-slo.Objective.Target)), events,
+		sentences = append(sentences, fmt.Sprintf("when over %s the budget was spent %s %s times as fast as it may be%s. That means that %s %s of the %s were bad, that a whole budget of %s lasts %s, and that %s of it is gone after %s.",
+			over, word, number(cond.Threshold), lasted, word, about(cond.Threshold*(1-slo.Objective.Target)), events,
 			words(slo.TimeWindow.Duration), span(exhausted), about(float64(cond.LookbackWindow)/float64(exhausted)), span(cond.LookbackWindow)))
 	}
 	var also []string

@@ -20,19 +20,64 @@ import (
 func TestTheCostIsThatOfTheConnectorsMetrics(t *testing.T) {
 	data, err := os.ReadFile("../../../../connector/sloconnector/documentation.md")
 	require.NoError(t, err)
-	row := regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| [^|]* \\| [^|]* \\| ([^|]*) \\|")
+	row := regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| [^|]* \\| [^|]* \\| ([^|]*) \\| (on|off) \\|")
 	documented, told := map[string]int{}, map[string]int{}
+	var windows []string
 	for _, m := range row.FindAllStringSubmatch(string(data), -1) {
-		documented[m[1]] = 1
-		if _, values, ok := strings.Cut(m[2], "= "); ok {
-			documented[m[1]] = len(strings.Split(values, ","))
+		name, attributes, on := m[1], m[2], m[3] == "on"
+		if !on {
+			continue
+		}
+		documented[name] = 1
+		if _, values, ok := strings.Cut(attributes, "= "); ok {
+			all := strings.Split(values, ", ")
+			documented[name] = len(all)
+			if name == burnRate {
+				windows = all
+			}
 		}
 	}
 	for _, m := range perObjective {
-		told[m.Metric] = m.Series
+		told[m.Name] = m.Series
 	}
-	told[perPolicy] = 1
+	told[perPolicy], told[perConnector] = 1, 1
 	assert.Equal(t, documented, told)
+	for i, w := range burnWindows {
+		assert.Equal(t, windows[i], span(w))
+	}
+}
+
+// Scenario: an SLO over a day, and a composite. Guarantees: neither is said to make series that the connector does not make.
+func TestTheCostIsThatOfTheSLO(t *testing.T) {
+	f := func(want int, slo openslo.SLO) {
+		t.Helper()
+		assert.Equal(t, want, seriesPerGroup(&slo))
+	}
+	month := openslo.TimeWindow{Duration: openslo.Duration{Count: 28, Unit: 'd'}, Rolling: true}
+	f(18, openslo.SLO{TimeWindow: month})
+	f(17, openslo.SLO{TimeWindow: openslo.TimeWindow{Duration: openslo.Duration{Count: 1, Unit: 'd'}, Rolling: true}})
+	f(13, openslo.SLO{TimeWindow: openslo.TimeWindow{Duration: openslo.Duration{Count: 29, Unit: 'm'}, Rolling: true}})
+	f(16, openslo.SLO{TimeWindow: month, Indicator: openslo.Indicator{Parts: []openslo.Part{{ID: "a", Share: 1}}}})
+}
+
+// Scenario: promises with alert policies of their own, with slices, and with low objectives. Guarantees: the general burn
+// rates that put a promise at risk are those that the connector asks, and no others.
+func TestTheBurnRatesThatPutAPromiseAtRisk(t *testing.T) {
+	f := func(want string, target float64, slice time.Duration, policies ...openslo.AlertPolicy) {
+		t.Helper()
+		slo := &openslo.SLO{
+			Indicator:  openslo.Indicator{Threshold: &openslo.Selector{Type: openslo.TypeOpenTelemetry}},
+			TimeWindow: openslo.TimeWindow{Duration: openslo.Duration{Count: 28, Unit: 'd'}, Rolling: true},
+			Objective:  openslo.Objective{Target: target, TimeSliceWindow: slice}, AlertPolicies: policies,
+		}
+		assert.Equal(t, want, strings.Join(atRisk(slo), "\n"))
+	}
+	const begin = "It is at risk while the budget is spent "
+	f(begin+"14.4× as fast as it may be over 1h and 5m, 6× over 6h and 30m, 3× over 1d and 2h or 1× over 3d and 6h.", 0.95, 0)
+	f(begin+"6× as fast as it may be over 6h and 30m, 3× over 1d and 2h or 1× over 3d and 6h.", 0.9, 0)
+	f(begin+"3× as fast as it may be over 1d and 2h or 1× over 3d and 6h.", 0.95, time.Hour)
+	f("", 0.95, 0, openslo.AlertPolicy{WhenBreaching: true})
+	f("", 0.95, 0, openslo.AlertPolicy{WhenNoData: true})
 }
 
 // Scenario: objectives that every value keeps, or none. Guarantees: the author is told, and only then.

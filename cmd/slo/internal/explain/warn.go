@@ -36,11 +36,8 @@ func warnings(slo *openslo.SLO) []string {
 	if slo.Budgeting == openslo.Timeslices {
 		add("Violations look at single windows, which are held against timeSliceTarget (%s), not against target.", percent(slo.Objective.TimeSliceTarget))
 	}
-	for i := range slo.AlertPolicies {
-		if slo.AlertPolicies[i].WhenBreaching {
-			add("The Collector does not send burn-rate alerts: load what slo rules writes into Prometheus for that.")
-			break
-		}
+	if len(slo.AlertPolicies) > 0 {
+		add("The Collector sends its alerts where the slo connector's setting alertmanager says. Without it, load what slo rules writes into Prometheus.")
 	}
 	for _, key := range slo.GroupBy {
 		if key == "service.instance.id" || strings.HasSuffix(key, "request.id") || strings.HasSuffix(key, "user.id") {
