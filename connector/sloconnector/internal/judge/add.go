@@ -3,6 +3,9 @@
 package judge
 
 import (
+	"bytes"
+	"cmp"
+
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
@@ -151,7 +154,7 @@ func (s *Series) worse(a, b Exemplar) bool {
 	case !a.known() || !b.known():
 		return a.known()
 	case a.Value == b.Value:
-		return a.Time < b.Time
+		return cmp.Or(cmp.Compare(a.Time, b.Time), bytes.Compare(a.TraceID[:], b.TraceID[:]), bytes.Compare(a.SpanID[:], b.SpanID[:])) < 0
 	case s.slo.Indicator.Threshold == nil || s.slo.Objective.Op.AtMost():
 		return a.Value > b.Value
 	default:

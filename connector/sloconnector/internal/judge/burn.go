@@ -82,7 +82,7 @@ func (c *condition) holds(s *Series, sums []budget.Counts, end int64) (rate floa
 	if known == window.Unset || end-known < int64(c.short) {
 		return 0, "", false
 	}
-	if c.noData && long.Total == 0 {
+	if c.noData && long.Total == 0 && s.live {
 		return 0, "no events for " + openslo.GoDuration(c.long), true
 	}
 	least := float64(s.promise.minEvents())
@@ -108,21 +108,27 @@ func (c *condition) holds(s *Series, sums []budget.Counts, end int64) (rate floa
 // balance asks every condition as of a Tick.
 func (j *Judge) balance(end int64) {
 	j.ledger.balanced = end
-	for _, p := range j.promises {
-		if len(p.books.conditions) == 0 {
-			continue
+	j.ledger.inOrder(func() {
+		for _, p := range j.promises {
+			if len(p.books.conditions) == 0 {
+				continue
+			}
+			for _, s := range p.series {
+				s.balance(end)
+			}
 		}
-		for _, s := range p.series {
-			s.balance(end)
-		}
-	}
+	})
 }
 
 func (s *Series) balance(end int64) {
+	b := &s.promise.books
+	if s.alerts == nil && b.silence == 0 && end-s.bad() > int64(b.calm) {
+		return // as nearly all are nearly always
+	}
 	if s.known() == window.Unset {
 		return
 	}
-	l, conditions := s.ledger, s.promise.books.conditions
+	l, conditions := s.ledger, b.conditions
 	l.sums = s.rolling(end, l.sums[:0])
 	for i := range conditions {
 		c := &conditions[i]
@@ -136,6 +142,7 @@ func (s *Series) balance(end int64) {
 		a := s.alert(i)
 		if a.since == window.Unset {
 			a.since = end
+			s.touch()
 		}
 		if a.open == nil && end-a.since >= int64(c.after) {
 			a.open = &Event{
@@ -147,6 +154,18 @@ func (s *Series) balance(end int64) {
 			s.changed()
 		}
 	}
+	if !slices.ContainsFunc(s.alerts, func(a alert) bool { return a.since != window.Unset }) {
+		s.alerts = nil
+	}
+}
+
+// bad is the event time after which nothing bad was posted.
+func (s *Series) bad() int64 {
+	bad := s.account.bad
+	for _, part := range s.promise.parts {
+		bad = max(bad, part.series[s.key].account.bad)
+	}
+	return bad
 }
 
 // alert is where the i-th condition stands.
@@ -163,7 +182,11 @@ func (s *Series) alert(i int) *alert {
 // calm ends an alert.
 func (s *Series) calm(i int, end int64, rate float64, reason string) {
 	a := &s.alerts[i]
+	if a.since == window.Unset {
+		return
+	}
 	a.since = window.Unset
+	s.touch()
 	if a.open != nil {
 		s.close(a.open, end, rate, reason)
 		a.open = nil

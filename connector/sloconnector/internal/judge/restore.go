@@ -16,6 +16,11 @@ import (
 // The Judge is fresh. It returns how many series were of no use any more, because their SLO is gone or measures something else.
 // An error says that the state is not one; the Judge is then not to be used.
 func (j *Judge) Restore(h Head, series []SeriesState) (left int, err error) {
+	j.ledger.inOrder(func() { left, err = j.takeUp(h, series) })
+	return left, err
+}
+
+func (j *Judge) takeUp(h Head, series []SeriesState) (left int, err error) {
 	j.begun, j.lastData, j.closed, j.evicted = h.Begun, h.LastData, h.Closed, h.Evicted
 	j.ledger.lastEnd, j.ledger.balanced = h.LastEnd, h.Balanced
 	for _, c := range j.classes {
@@ -66,6 +71,7 @@ func (j *Judge) restore(p *promise, st *SeriesState) error {
 	a.period.from, a.period.counts = st.Account.PeriodFrom, st.Account.Period
 	a.slice = slice{st.Account.Slice[0], st.Account.Slice[1]}
 	a.heard, a.begin, a.filled = st.Account.Heard, st.Account.Begin, st.Account.Filled
+	a.bad, s.live = j.closed, st.Live
 	for _, alert := range st.Alerts {
 		i := slices.IndexFunc(p.books.conditions, func(c condition) bool { return c.name == alert.Name })
 		switch open := alert.Open.event(j); {
