@@ -33,12 +33,14 @@ func (j *Judge) begin(watermark int64) bool {
 	if !ok {
 		return false
 	}
-	first := int64(math.MaxInt64)
 	for _, c := range j.classes {
-		c.next = window.Start(oldest, c.pane)
-		first = min(first, c.next+int64(c.pane))
+		j.begun = j.begun || window.Start(oldest, c.pane)+int64(c.pane) <= watermark
 	}
-	j.begun = first <= watermark
+	if j.begun {
+		for _, c := range j.classes {
+			c.next = window.Start(oldest, c.pane)
+		}
+	}
 	return j.begun
 }
 
@@ -182,8 +184,8 @@ func (s *Series) settle(a *sums, start int64) {
 
 // closeWindows judges the windows that end at end. The first is the evaluation window, whose result is told.
 func (s *Series) closeWindows(end int64) {
-	if len(s.promise.parts) > 0 {
-		return // its parts come first
+	if len(s.promise.parts) > 0 || !s.live {
+		return // its parts come first; and of a group that is not waited for there is no news
 	}
 	for i := range s.windows {
 		w := &s.windows[i]
@@ -193,7 +195,7 @@ func (s *Series) closeWindows(end int64) {
 		w.last = s.promise.judge(&w.sums, end-int64(w.length), end)
 		w.sums.reset()
 		s.touch()
-		if i == 0 && (s.live || w.last.State != NoData) { // of a group that is not waited for there is no news
+		if i == 0 {
 			s.changed()
 		}
 	}
@@ -201,6 +203,9 @@ func (s *Series) closeWindows(end int64) {
 
 // closeParts is closeWindows for a composite.
 func (s *Series) closeParts(end int64) {
+	if !s.live {
+		return
+	}
 	for i := range s.windows {
 		w := &s.windows[i]
 		if end%int64(w.length) != 0 {
@@ -351,6 +356,7 @@ func (j *Judge) skip(watermark int64) {
 	})
 	for _, c := range j.classes {
 		c.next = max(c.next, window.Start(to, c.pane))
+		j.closed = max(j.closed, c.next)
 	}
 	if j.ledger.balanced != window.Unset {
 		j.balance(max(j.ledger.balanced, window.Start(to, Tick)))

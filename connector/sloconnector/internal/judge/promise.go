@@ -100,7 +100,7 @@ func (j *Judge) compile(catalog *openslo.Catalog) {
 			whole = &p.whole.slo
 		}
 		p.books = newBooks(&p.slo, whole, j.opts)
-		p.ttl = max(p.ttl, j.opts.TTL, p.longest, p.books.silence)
+		p.ttl = max(p.ttl, j.opts.TTL, 2*p.longest, p.books.silence) // the windows that closed last are empty when it is over
 		p.keep = max(p.ttl, p.books.span())
 		// What is posted of the last input comes when its slice or its interval is over.
 		j.patience = max(j.patience, max(p.books.calm, p.books.silence)+p.slice+p.interval, 2*p.longest)

@@ -21,9 +21,15 @@ func (j *Judge) Restore(h Head, series []SeriesState) (left int, err error) {
 }
 
 func (j *Judge) takeUp(h Head, series []SeriesState) (left int, err error) {
+	if err := h.check(); err != nil {
+		return 0, err
+	}
 	j.begun, j.lastData, j.closed, j.evicted = h.Begun, h.LastData, h.Closed, h.Evicted
 	j.ledger.lastEnd, j.ledger.balanced = h.LastEnd, h.Balanced
 	for _, c := range j.classes {
+		if !j.begun {
+			break
+		}
 		c.next = window.Start(h.Closed, c.pane)
 		for _, before := range h.Classes {
 			if before.Pane == c.pane {
@@ -56,6 +62,13 @@ func (j *Judge) restore(p *promise, st *SeriesState) error {
 	}
 	if p.series[key] != nil {
 		return fmt.Errorf("its group %q stands twice", st.Values)
+	}
+	next := window.Unset
+	if j.begun && st.Pane == p.class.pane {
+		next = p.class.next
+	}
+	if err := st.check(next); err != nil {
+		return err
 	}
 	s := j.open(p, key, st.Values, st.Overflow)
 	p.seen = p.seen || st.First != window.Unset
@@ -98,9 +111,6 @@ func (j *Judge) restore(p *promise, st *SeriesState) error {
 		i := slices.IndexFunc(s.windows, func(now openWindow) bool { return now.length == w.Length })
 		if i < 0 {
 			continue
-		}
-		if w.Last.State < OK || w.Last.State > NoData {
-			return fmt.Errorf("a window has the state %d", w.Last.State)
 		}
 		s.windows[i].last = w.Last
 		if err := s.windows[i].sums.restore(&w.Sums); err != nil {
