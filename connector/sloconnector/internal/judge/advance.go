@@ -285,6 +285,7 @@ func (j *Judge) giveUp(silent []*Series, end int64) {
 	for _, s := range silent {
 		s.live = false
 		s.touch()
+		s.calmSilent(end)
 		for _, pol := range s.promise.watched {
 			pol.tallies[s.key].forget(end, j.ledger)
 		}

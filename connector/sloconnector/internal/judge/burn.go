@@ -94,7 +94,12 @@ func (c *condition) holds(s *Series, sums []budget.Counts, end int64) (rate floa
 	}
 	over, _ := long.BurnRate(target)
 	now, _ := short.BurnRate(target)
-	reaches := func(r float64) bool { return r >= c.threshold*(1-slack) && (!c.above || r > c.threshold) }
+	reaches := func(r float64) bool {
+		if c.above {
+			return r > c.threshold*(1+slack)
+		}
+		return r >= c.threshold*(1-slack)
+	}
 	if !reaches(over) || !reaches(now) {
 		return over, "", false
 	}
@@ -198,6 +203,15 @@ func (s *Series) close(opened *Event, end int64, rate float64, reason string) {
 	e.Opened, e.Time, e.Of, e.Observed, e.Exemplar, e.Reason = false, end, s.Identity, rate, Exemplar{}, reason
 	s.ledger.event(e)
 	s.changed()
+}
+
+// calmSilent ends what is open for want of events, of a series for which nobody waits any more.
+func (s *Series) calmSilent(end int64) {
+	for i := range s.alerts {
+		if s.promise.books.conditions[i].noData { // for so long that nothing else can be open
+			s.calm(i, end, 0, reasonForgotten)
+		}
+	}
 }
 
 // calmAll ends what is open of a series that goes.
