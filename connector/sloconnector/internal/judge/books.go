@@ -25,7 +25,8 @@ type books struct {
 	rolling    []time.Duration // over which is summed each Tick, shortest first
 	told       int             // of BurnWindows: those that are no longer than the time window
 	conditions []condition
-	calm       time.Duration            // how long after the last bad event no burn rate can be reached any more
+	alarming   float64                  // share of bad events below which no burn rate is reached, of the composite neither
+	calm       time.Duration            // how long after the last alarming minute no burn rate can be reached any more
 	silence    time.Duration            // how long without events until all that tell of that have done so; 0 where none does
 	period     struct{ from, to int64 } // of a calendar window, the one that was last asked for
 }
@@ -46,6 +47,10 @@ func newBooks(slo *openslo.SLO, whole *openslo.SLO, opts Options) books {
 	conditions := b.conditions
 	if whole != nil { // a composite asks its parts about its own windows
 		conditions = append(slices.Clone(conditions), conditionsOf(whole, length, opts.BurnRates)...)
+	}
+	b.alarming = alarming(b.conditions, slo)
+	if whole != nil {
+		b.alarming = min(b.alarming, alarming(conditions, whole))
 	}
 	for _, c := range conditions {
 		b.rolling = append(b.rolling, c.long, c.short)
@@ -69,6 +74,17 @@ func newBooks(slo *openslo.SLO, whole *openslo.SLO, opts Options) books {
 		}
 	}
 	return b
+}
+
+// alarming is the least share of bad events with which a burn rate is reached.
+func alarming(conditions []condition, slo *openslo.SLO) float64 {
+	least := math.Inf(1)
+	for _, c := range conditions {
+		if c.breaching {
+			least = min(least, c.threshold*(1-slo.Objective.Target)*(1-2*slack))
+		}
+	}
+	return least
 }
 
 // span is how long something that happened has a say.
@@ -101,7 +117,7 @@ type account struct {
 	}
 	slice         slice
 	heard         int64 // event time of the newest input in a closed pane
-	bad           int64 // event time after which nothing bad was posted
+	alarm         int64 // event time after which nothing alarming was posted
 	begin, filled int64 // what the books know from elsewhere, from a backfill, is of this time; 0 for nothing
 }
 
@@ -118,8 +134,9 @@ func (s *Series) enter(t int64, c budget.Counts) {
 func (s *Series) post(t int64, c budget.Counts) {
 	b, a := &s.promise.books, &s.account
 	a.ring.Add(b.layout, t, c)
-	if c.Good < c.Total {
-		a.bad = max(a.bad, t)
+	// A window without a minute in which the share is reached does not reach it either.
+	if c.Total > 0 && c.Bad() >= b.alarming*c.Total {
+		a.alarm = max(a.alarm, t)
 	}
 	if !b.kept || b.budget.Rolling {
 		return

@@ -127,7 +127,7 @@ func (j *Judge) balance(end int64) {
 
 func (s *Series) balance(end int64) {
 	b := &s.promise.books
-	if s.alerts == nil && b.silence == 0 && end-s.bad() > int64(b.calm) {
+	if s.alerts == nil && b.silence == 0 && end-s.alarm() > int64(b.calm) {
 		return // as nearly all are nearly always
 	}
 	if s.known() == window.Unset {
@@ -164,13 +164,13 @@ func (s *Series) balance(end int64) {
 	}
 }
 
-// bad is the event time after which nothing bad was posted.
-func (s *Series) bad() int64 {
-	bad := s.account.bad
+// alarm is the event time after which nothing alarming was posted.
+func (s *Series) alarm() int64 {
+	at := s.account.alarm
 	for _, part := range s.promise.parts {
-		bad = max(bad, part.series[s.key].account.bad)
+		at = max(at, part.series[s.key].account.alarm)
 	}
-	return bad
+	return at
 }
 
 // alert is where the i-th condition stands.

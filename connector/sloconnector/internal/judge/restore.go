@@ -84,7 +84,7 @@ func (j *Judge) restore(p *promise, st *SeriesState) error {
 	a.period.from, a.period.counts = st.Account.PeriodFrom, st.Account.Period
 	a.slice = slice{st.Account.Slice[0], st.Account.Slice[1]}
 	a.heard, a.begin, a.filled = st.Account.Heard, st.Account.Begin, st.Account.Filled
-	a.bad, s.live = j.closed, st.Live
+	a.alarm, s.live = j.closed, st.Live
 	for _, alert := range st.Alerts {
 		i := slices.IndexFunc(p.books.conditions, func(c condition) bool { return c.name == alert.Name })
 		switch open := alert.Open.event(j); {

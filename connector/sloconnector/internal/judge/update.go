@@ -134,6 +134,7 @@ func (p *promise) adopt(old *promise) {
 		if !sameBooks || s.account.ring.Restore(p.books.layout, s.account.ring.State()) != nil {
 			s.account = account{heard: s.account.heard}
 		}
+		s.account.alarm = max(s.ledger.balanced, 0) // it may be by another objective
 		if moved {
 			s.rejudge()
 		}
