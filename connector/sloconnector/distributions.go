@@ -4,6 +4,7 @@ package sloconnector
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -19,16 +20,15 @@ import (
 // slo.sli.distribution is how several connectors, each fed a part, make one truth: each tells what the panes of its series
 // held, and another one adds them up as if it had heard it all itself.
 //
-//   - Of a threshold indicator, a point is the histogram of its values. Values that were known exactly are told in two
-//     histograms, by the attribute outcome, since a bucket that the objective cuts could not tell them apart any more.
+//   - Of a threshold indicator, a point is the histogram of its values. Exponential histograms are told in parts by the
+//     attribute outcome (judge.Outcome): what was known of their values before they shared buckets, the buckets cannot tell.
+//     What a source's unit makes of their boundaries stands in the attribute factor, for which OTLP has no place.
 //     Events without a value are told by their number alone, as are those that should have been measured.
 //   - Of a ratio indicator, the count of the point is the total and its sum are the good events.
 //   - Of an objective on a rate, the sum is what was added up.
 
-// The values of the attribute outcome.
+// The values of the attribute outcome besides those of judge.Outcomes.
 const (
-	outcomeGood     = "good"
-	outcomeBad      = "bad"
 	outcomeUnknown  = "unknown"
 	outcomeExpected = "expected"
 )
@@ -59,18 +59,7 @@ func (d *distributions) add(x *judge.Distribution) {
 		w.counts(0, x.Amount)
 	default:
 		x.Values.Explicit(func(bounds []float64, counts []uint64) { w.explicit(bounds, counts) })
-		x.Values.Exponential(func(e *sketch.Exponential) {
-			if !x.Exact {
-				w.exponential(e)
-				return
-			}
-			good, bad := e.Cut(x.GoodExactly)
-			if !x.Of.SLO().Objective.Op.AtMost() {
-				bad, good = e.Cut(e.Count() - x.GoodExactly)
-			}
-			w.exponential(good, "outcome", outcomeGood)
-			w.exponential(bad, "outcome", outcomeBad)
-		})
+		x.Exponential(w.exponential)
 		w.number(x.Unknown, outcomeUnknown)
 		w.number(count(x.Expected), outcomeExpected)
 	}
@@ -103,19 +92,19 @@ func (w *writer) number(n uint64, outcome string) {
 	}
 }
 
-func (w *writer) explicit(bounds []float64, counts []uint64, more ...string) {
-	w.Histogram(sliDistribution, w.start, w.end, bounds, counts, math.NaN(), w.layout(more)...)
+func (w *writer) explicit(bounds []float64, counts []uint64) {
+	w.Histogram(sliDistribution, w.start, w.end, bounds, counts, math.NaN(), w.layout(nil)...)
 }
 
-func (w *writer) exponential(e *sketch.Exponential, more ...string) {
-	switch {
-	case e.Count() == 0:
-	case e.Factor == 0 || e.Factor == 1:
-		w.Exponential(sliDistribution, w.start, w.end, e, math.NaN(), w.layout(more)...)
-	default: // OTLP has no place for a factor
-		bounds, counts := e.AsExplicit()
-		w.explicit(bounds, counts, more...)
+func (w *writer) exponential(e *sketch.Exponential, o judge.Outcome) {
+	var more []string
+	if o != judge.ByValue {
+		more = append(more, "outcome", o.String())
 	}
+	if e.Factor != 0 && e.Factor != 1 {
+		more = append(more, "factor", strconv.FormatFloat(e.Factor, 'g', -1, 64))
+	}
+	w.Exponential(sliDistribution, w.start, w.end, e, math.NaN(), w.layout(more)...)
 }
 
 // take returns what is to be published.
@@ -138,10 +127,10 @@ func (e *engine) distribution(b *batch) {
 	if b.metric.Type() == pmetric.MetricTypeExponentialHistogram {
 		for _, p := range b.metric.ExponentialHistogram().DataPoints().All() {
 			h := &e.input.exponential
-			h.Scale, h.ZeroCount, h.ZeroThreshold, h.Factor = p.Scale(), p.ZeroCount(), p.ZeroThreshold(), 1
+			h.Scale, h.ZeroCount, h.ZeroThreshold, h.Factor = p.Scale(), p.ZeroCount(), p.ZeroThreshold(), factorOf(p.Attributes())
 			copyBuckets(&h.Positive, p.Positive())
 			copyBuckets(&h.Negative, p.Negative())
-			if !h.Normalize() || h.Count() != p.Count() {
+			if !(h.Factor > 0) || math.IsInf(h.Factor, 1) || !h.Normalize() || h.Count() != p.Count() {
 				e.counts.refuse(badBuckets, 1)
 				continue
 			}
@@ -149,10 +138,8 @@ func (e *engine) distribution(b *batch) {
 				if s.SLO().Indicator.Threshold == nil {
 					return true
 				}
-				if outcome == outcomeGood || outcome == outcomeBad {
-					return s.AddJudged(at, h, h.Count(), outcome == outcomeGood)
-				}
-				return s.AddExponential(at, h, h.Count())
+				o := max(slices.Index(judge.Outcomes, outcome), 0)
+				return s.AddJudged(at, h, h.Count(), judge.Outcome(o))
 			})
 		}
 		return
@@ -229,6 +216,19 @@ func part[P interface {
 	}
 	s.Heard(start, end)
 	e.counts.accepted++
+}
+
+// factorOf is what multiplies the boundaries of an exponential histogram: 1 where nothing is said, NaN where it is no number.
+func factorOf(m pcommon.Map) float64 {
+	v, ok := m.Get("factor")
+	if !ok {
+		return 1
+	}
+	factor, err := strconv.ParseFloat(v.AsString(), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return factor
 }
 
 // text is an attribute as text, "" for none.

@@ -47,7 +47,7 @@ var (
 		Description: "How many times as fast as it may the error budget is spent; nothing without events in the window.",
 	}
 	sliDistribution = &emit.Metric{
-		Name: "slo.sli.distribution", Kind: emit.Distribution, Default: false, Attributes: []string{"`outcome`", "`layout`"},
+		Name: "slo.sli.distribution", Kind: emit.Distribution, Default: false, Attributes: []string{"`outcome`", "`layout`", "`factor`"},
 		Description: "What the connector has heard, each minute: another slo connector that is given the distributions of several judges the whole. Of a ratio, the count are all events and the sum the good ones.",
 	}
 	lag = &emit.Metric{

@@ -57,23 +57,3 @@ func (e *Exponential) Cut(k uint64) (low, high *Exponential) {
 	}
 	return low, high
 }
-
-// AsExplicit is the histogram by explicit boundaries in its own unit, Factor included, for where there is no place for a
-// Factor.
-func (e *Exponential) AsExplicit() (bounds []float64, counts []uint64) {
-	counts = append(counts, 0) // below the first boundary
-	e.each(func(lo, hi float64, n uint64) {
-		if len(bounds) == 0 || bounds[len(bounds)-1] < lo {
-			if len(bounds) > 0 {
-				counts = append(counts, 0) // between two buckets that hold something
-			}
-			bounds = append(bounds, lo)
-		}
-		if hi > bounds[len(bounds)-1] {
-			bounds, counts = append(bounds, hi), append(counts, n)
-		} else {
-			counts[len(counts)-1] += n // a zero bucket without width
-		}
-	})
-	return bounds, append(counts, 0)
-}

@@ -3,6 +3,9 @@
 package judge
 
 import (
+	"bytes"
+	"cmp"
+
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
@@ -60,13 +63,16 @@ func (s *Series) AddExponential(t int64, e *sketch.Exponential, n uint64) bool {
 	return true
 }
 
-// AddJudged is AddExponential for events of which it is known already whether they are good: all of them, or none.
-func (s *Series) AddJudged(t int64, e *sketch.Exponential, n uint64, good bool) bool {
+// AddJudged is AddExponential for events of which more is known than their buckets tell.
+func (s *Series) AddJudged(t int64, e *sketch.Exponential, n uint64, o Outcome) bool {
+	if o == ByValue {
+		return s.AddExponential(t, e, n)
+	}
 	p := s.pane(t)
 	if !p.values.AddExponential(e) {
 		return false
 	}
-	s.tally(p, all(n, good), n)
+	s.tally(p, o.split(n), n)
 	return true
 }
 
@@ -151,7 +157,7 @@ func (s *Series) worse(a, b Exemplar) bool {
 	case !a.known() || !b.known():
 		return a.known()
 	case a.Value == b.Value:
-		return a.Time < b.Time
+		return cmp.Or(cmp.Compare(a.Time, b.Time), bytes.Compare(a.TraceID[:], b.TraceID[:]), bytes.Compare(a.SpanID[:], b.SpanID[:])) < 0
 	case s.slo.Indicator.Threshold == nil || s.slo.Objective.Op.AtMost():
 		return a.Value > b.Value
 	default:

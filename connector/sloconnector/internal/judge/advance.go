@@ -3,6 +3,7 @@
 package judge
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -32,12 +33,14 @@ func (j *Judge) begin(watermark int64) bool {
 	if !ok {
 		return false
 	}
-	first := int64(math.MaxInt64)
 	for _, c := range j.classes {
-		c.next = window.Start(oldest, c.pane)
-		first = min(first, c.next+int64(c.pane))
+		j.begun = j.begun || window.Start(oldest, c.pane)+int64(c.pane) <= watermark
 	}
-	j.begun = first <= watermark
+	if j.begun {
+		for _, c := range j.classes {
+			c.next = window.Start(oldest, c.pane)
+		}
+	}
 	return j.begun
 }
 
@@ -74,6 +77,10 @@ func (j *Judge) closeAt(end int64) {
 			for _, s := range p.series {
 				if s.closePane(c.next, end) {
 					s.lastData = end
+					if !s.live {
+						s.wake()
+						j.lookAt = window.Unset
+					}
 					j.lastData = max(j.lastData, end)
 				}
 				s.closeInterval(end)
@@ -140,7 +147,8 @@ func (s *Series) closeInterval(end int64) {
 		one.values.Observe(v, 1)
 		one.worst = s.rate.worst
 		s.tally(one, all(1, s.slo.Objective.Holds(v)), 1)
-		s.settle(one, end-int64(length))
+		s.settle(one, end-1)
+		s.newest = max(s.newest, end)
 		s.changed()
 	}
 	s.rate = interval{}
@@ -176,8 +184,8 @@ func (s *Series) settle(a *sums, start int64) {
 
 // closeWindows judges the windows that end at end. The first is the evaluation window, whose result is told.
 func (s *Series) closeWindows(end int64) {
-	if len(s.promise.parts) > 0 {
-		return // its parts come first
+	if len(s.promise.parts) > 0 || !s.live {
+		return // its parts come first; and of a group that is not waited for there is no news
 	}
 	for i := range s.windows {
 		w := &s.windows[i]
@@ -186,6 +194,7 @@ func (s *Series) closeWindows(end int64) {
 		}
 		w.last = s.promise.judge(&w.sums, end-int64(w.length), end)
 		w.sums.reset()
+		s.touch()
 		if i == 0 {
 			s.changed()
 		}
@@ -194,14 +203,28 @@ func (s *Series) closeWindows(end int64) {
 
 // closeParts is closeWindows for a composite.
 func (s *Series) closeParts(end int64) {
+	if !s.live {
+		return
+	}
 	for i := range s.windows {
 		w := &s.windows[i]
 		if end%int64(w.length) != 0 {
 			continue
 		}
 		w.last = s.judgeParts(w.length, end-int64(w.length), end)
+		s.touch()
 		if i == 0 {
 			s.changed()
+		}
+	}
+}
+
+// wake begins to wait for a group.
+func (s *Series) wake() {
+	for _, p := range s.promise.kin {
+		if other := p.series[s.key]; other != nil {
+			other.live = true
+			other.changed()
 		}
 	}
 }
@@ -210,35 +233,68 @@ func (s *Series) closeParts(end int64) {
 // hold nothing of them any more, they are forgotten. Only what is closed counts: how much of the future is known already
 // depends on how the input is cut into batches.
 func (j *Judge) expire(end int64) {
-	j.drop(j.silentFor(end, func(p *promise) time.Duration { return p.ttl }), end, func(s *Series) bool {
-		return j.silent(s, end, func(p *promise) time.Duration { return p.keep })
-	})
-}
-
-// silentFor are the series that were without input for as long as their promise says, in an order that a replay repeats.
-func (j *Judge) silentFor(end int64, limit func(*promise) time.Duration) (silent []*Series) {
+	if end < j.lookAt {
+		return
+	}
+	j.lookAt = math.MaxInt64
+	var silent, gone []*Series
 	j.Each(func(s *Series) {
-		if j.silent(s, end, limit) {
-			silent = append(silent, s)
+		if len(s.promise.groupBy) == 0 {
+			return
 		}
-	})
-	slices.SortFunc(silent, func(a, b *Series) int {
-		if c := strings.Compare(a.slo.ID, b.slo.ID); c != 0 {
-			return c
+		until := s.last(func(p *promise) time.Duration { return p.ttl })
+		if end > until {
+			if s.live {
+				silent = append(silent, s)
+			}
+			until = s.last(func(p *promise) time.Duration { return p.keep })
+			if end > until {
+				if !s.awaited() {
+					gone = append(gone, s)
+					return
+				}
+				until = end // until its pane closes
+			}
 		}
-		return strings.Compare(a.key, b.key)
+		j.lookAt = min(j.lookAt, until+1)
 	})
-	return silent
+	j.giveUp(silent, end)
+	j.forget(gone, end)
 }
 
-// drop stops waiting for silent series, and forgets those that may go.
-func (j *Judge) drop(silent []*Series, end int64, may func(*Series) bool) {
+// last is the event time up to which a group may be silent, when each of its promises waits for as long as limit says after
+// its last input.
+func (s *Series) last(limit func(*promise) time.Duration) int64 {
+	until := window.Unset
+	for _, p := range s.promise.kin {
+		if at := p.series[s.key].lastData; at != window.Unset {
+			until = max(until, at+int64(limit(p)))
+		}
+	}
+	return until
+}
+
+// awaited reports whether a group has data in an open pane.
+func (s *Series) awaited() bool {
+	return slices.ContainsFunc(s.promise.kin, func(p *promise) bool { return p.series[s.key].panes.Len() > 0 })
+}
+
+// giveUp stops waiting for silent series.
+func (j *Judge) giveUp(silent []*Series, end int64) {
+	sortSeries(silent)
 	for _, s := range silent {
+		s.live = false
+		s.touch()
+		s.calmSilent(end)
 		for _, pol := range s.promise.watched {
 			pol.tallies[s.key].forget(end, j.ledger)
 		}
 	}
-	gone := slices.DeleteFunc(silent, func(s *Series) bool { return j.awaited(s) || !may(s) })
+}
+
+// forget forgets series.
+func (j *Judge) forget(gone []*Series, end int64) {
+	sortSeries(gone)
 	for _, s := range gone {
 		s.calmAll(end, reasonForgotten)
 		j.ledger.retire(s)
@@ -255,6 +311,13 @@ func (j *Judge) drop(silent []*Series, end int64, may func(*Series) bool) {
 	}
 }
 
+// sortSeries puts series in an order that a replay repeats.
+func sortSeries(all []*Series) {
+	slices.SortFunc(all, func(a, b *Series) int {
+		return cmp.Or(strings.Compare(a.slo.ID, b.slo.ID), strings.Compare(a.key, b.key))
+	})
+}
+
 // makeRoom forgets the series that nobody waits for any more, although their books still hold something: who is there now
 // comes first. It looks once for each closed pane.
 func (j *Judge) makeRoom() {
@@ -262,20 +325,13 @@ func (j *Judge) makeRoom() {
 		return
 	}
 	j.roomMade = j.closed
-	j.drop(j.silentFor(j.closed, func(p *promise) time.Duration { return p.ttl }), j.closed, func(*Series) bool { return true })
-}
-
-// silent reports whether a series and its kin have been without input for as long as limit says.
-func (j *Judge) silent(s *Series, end int64, limit func(*promise) time.Duration) bool {
-	return len(s.promise.groupBy) > 0 && !slices.ContainsFunc(s.promise.kin, func(p *promise) bool {
-		other := p.series[s.key]
-		return len(p.parts) == 0 && other.lastData != window.Unset && end-other.lastData <= int64(limit(p))
+	var gone []*Series
+	j.Each(func(s *Series) {
+		if len(s.promise.groupBy) > 0 && !s.live && !s.awaited() {
+			gone = append(gone, s)
+		}
 	})
-}
-
-// awaited reports whether a group has data in an open pane.
-func (j *Judge) awaited(s *Series) bool {
-	return slices.ContainsFunc(s.promise.kin, func(p *promise) bool { return p.series[s.key].panes.Len() > 0 })
+	j.forget(gone, j.closed)
 }
 
 // skip jumps over emptiness that can change no verdict any more: after a gap of years there is no need to judge
@@ -301,6 +357,7 @@ func (j *Judge) skip(watermark int64) {
 	})
 	for _, c := range j.classes {
 		c.next = max(c.next, window.Start(to, c.pane))
+		j.closed = max(j.closed, c.next)
 	}
 	if j.ledger.balanced != window.Unset {
 		j.balance(max(j.ledger.balanced, window.Start(to, Tick)))

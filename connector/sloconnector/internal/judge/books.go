@@ -25,6 +25,9 @@ type books struct {
 	rolling    []time.Duration // over which is summed each Tick, shortest first
 	told       int             // of BurnWindows: those that are no longer than the time window
 	conditions []condition
+	alarming   float64                  // share of bad events below which no burn rate is reached, of the composite neither
+	calm       time.Duration            // how long after the last alarming minute no burn rate can be reached any more
+	silence    time.Duration            // how long without events until all that tell of that have done so; 0 where none does
 	period     struct{ from, to int64 } // of a calendar window, the one that was last asked for
 }
 
@@ -45,6 +48,10 @@ func newBooks(slo *openslo.SLO, whole *openslo.SLO, opts Options) books {
 	if whole != nil { // a composite asks its parts about its own windows
 		conditions = append(slices.Clone(conditions), conditionsOf(whole, length, opts.BurnRates)...)
 	}
+	b.alarming = alarming(b.conditions, slo)
+	if whole != nil {
+		b.alarming = min(b.alarming, alarming(conditions, whole))
+	}
 	for _, c := range conditions {
 		b.rolling = append(b.rolling, c.long, c.short)
 	}
@@ -58,8 +65,26 @@ func newBooks(slo *openslo.SLO, whole *openslo.SLO, opts Options) books {
 	for i := range b.conditions {
 		c := &b.conditions[i]
 		c.longAt, c.shortAt = slices.Index(b.rolling, c.long), slices.Index(b.rolling, c.short)
+		over := func(w time.Duration) time.Duration { return w + b.layout.Resolution(w) + 2*Tick }
+		if c.breaching {
+			b.calm = max(b.calm, over(c.short))
+		}
+		if c.noData {
+			b.silence = max(b.silence, over(c.long)+c.after)
+		}
 	}
 	return b
+}
+
+// alarming is the least share of bad events with which a burn rate is reached.
+func alarming(conditions []condition, slo *openslo.SLO) float64 {
+	least := math.Inf(1)
+	for _, c := range conditions {
+		if c.breaching {
+			least = min(least, c.threshold*(1-slo.Objective.Target)*(1-2*slack))
+		}
+	}
+	return least
 }
 
 // span is how long something that happened has a say.
@@ -68,14 +93,6 @@ func (b *books) span() time.Duration {
 		return max(b.layout.Span(), b.budget.Duration.Approx())
 	}
 	return 0
-}
-
-// patience is how long emptiness can still change whether a condition holds.
-func (b *books) patience() (longest time.Duration) {
-	for _, c := range b.conditions {
-		longest = max(longest, c.long+c.after+2*Tick)
-	}
-	return longest
 }
 
 // periodOf is the start of the calendar window that holds a time; false before the first.
@@ -100,6 +117,7 @@ type account struct {
 	}
 	slice         slice
 	heard         int64 // event time of the newest input in a closed pane
+	alarm         int64 // event time after which nothing alarming was posted
 	begin, filled int64 // what the books know from elsewhere, from a backfill, is of this time; 0 for nothing
 }
 
@@ -116,6 +134,10 @@ func (s *Series) enter(t int64, c budget.Counts) {
 func (s *Series) post(t int64, c budget.Counts) {
 	b, a := &s.promise.books, &s.account
 	a.ring.Add(b.layout, t, c)
+	// A window without a minute in which the share is reached does not reach it either.
+	if c.Total > 0 && c.Bad() >= b.alarming*c.Total {
+		a.alarm = max(a.alarm, t)
+	}
 	if !b.kept || b.budget.Rolling {
 		return
 	}
@@ -157,7 +179,8 @@ func (s *Series) closeSlice(end int64) {
 		}
 	}
 	*sl = slice{}
-	s.enter(end-int64(p.slice), budget.Counts{Good: good, Total: 1})
+	s.touch()
+	s.enter(end-1, budget.Counts{Good: good, Total: 1}) // it happens when it is over, or a window as short as a slice would miss it
 }
 
 // rolling sums up the books over the windows of books.rolling that end at an event time.

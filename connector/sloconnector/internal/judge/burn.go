@@ -82,7 +82,7 @@ func (c *condition) holds(s *Series, sums []budget.Counts, end int64) (rate floa
 	if known == window.Unset || end-known < int64(c.short) {
 		return 0, "", false
 	}
-	if c.noData && long.Total == 0 {
+	if c.noData && long.Total == 0 && s.live {
 		return 0, "no events for " + openslo.GoDuration(c.long), true
 	}
 	least := float64(s.promise.minEvents())
@@ -94,7 +94,12 @@ func (c *condition) holds(s *Series, sums []budget.Counts, end int64) (rate floa
 	}
 	over, _ := long.BurnRate(target)
 	now, _ := short.BurnRate(target)
-	reaches := func(r float64) bool { return r >= c.threshold*(1-slack) && (!c.above || r > c.threshold) }
+	reaches := func(r float64) bool {
+		if c.above {
+			return r > c.threshold*(1+slack)
+		}
+		return r >= c.threshold*(1-slack)
+	}
 	if !reaches(over) || !reaches(now) {
 		return over, "", false
 	}
@@ -108,21 +113,27 @@ func (c *condition) holds(s *Series, sums []budget.Counts, end int64) (rate floa
 // balance asks every condition as of a Tick.
 func (j *Judge) balance(end int64) {
 	j.ledger.balanced = end
-	for _, p := range j.promises {
-		if len(p.books.conditions) == 0 {
-			continue
+	j.ledger.inOrder(func() {
+		for _, p := range j.promises {
+			if len(p.books.conditions) == 0 {
+				continue
+			}
+			for _, s := range p.series {
+				s.balance(end)
+			}
 		}
-		for _, s := range p.series {
-			s.balance(end)
-		}
-	}
+	})
 }
 
 func (s *Series) balance(end int64) {
+	b := &s.promise.books
+	if s.alerts == nil && b.silence == 0 && end-s.alarm() > int64(b.calm) {
+		return // as nearly all are nearly always
+	}
 	if s.known() == window.Unset {
 		return
 	}
-	l, conditions := s.ledger, s.promise.books.conditions
+	l, conditions := s.ledger, b.conditions
 	l.sums = s.rolling(end, l.sums[:0])
 	for i := range conditions {
 		c := &conditions[i]
@@ -136,6 +147,7 @@ func (s *Series) balance(end int64) {
 		a := s.alert(i)
 		if a.since == window.Unset {
 			a.since = end
+			s.touch()
 		}
 		if a.open == nil && end-a.since >= int64(c.after) {
 			a.open = &Event{
@@ -147,6 +159,18 @@ func (s *Series) balance(end int64) {
 			s.changed()
 		}
 	}
+	if !slices.ContainsFunc(s.alerts, func(a alert) bool { return a.since != window.Unset }) {
+		s.alerts = nil
+	}
+}
+
+// alarm is the event time after which nothing alarming was posted.
+func (s *Series) alarm() int64 {
+	at := s.account.alarm
+	for _, part := range s.promise.parts {
+		at = max(at, part.series[s.key].account.alarm)
+	}
+	return at
 }
 
 // alert is where the i-th condition stands.
@@ -163,7 +187,11 @@ func (s *Series) alert(i int) *alert {
 // calm ends an alert.
 func (s *Series) calm(i int, end int64, rate float64, reason string) {
 	a := &s.alerts[i]
+	if a.since == window.Unset {
+		return
+	}
 	a.since = window.Unset
+	s.touch()
 	if a.open != nil {
 		s.close(a.open, end, rate, reason)
 		a.open = nil
@@ -175,6 +203,15 @@ func (s *Series) close(opened *Event, end int64, rate float64, reason string) {
 	e.Opened, e.Time, e.Of, e.Observed, e.Exemplar, e.Reason = false, end, s.Identity, rate, Exemplar{}, reason
 	s.ledger.event(e)
 	s.changed()
+}
+
+// calmSilent ends what is open for want of events, of a series for which nobody waits any more.
+func (s *Series) calmSilent(end int64) {
+	for i := range s.alerts {
+		if s.promise.books.conditions[i].noData { // for so long that nothing else can be open
+			s.calm(i, end, 0, reasonForgotten)
+		}
+	}
 }
 
 // calmAll ends what is open of a series that goes.

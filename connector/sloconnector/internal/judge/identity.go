@@ -3,8 +3,10 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
@@ -43,6 +45,11 @@ func (id *Identity) Tenant(keys []string) string {
 
 // Overflow reports whether this is the group of all that came beyond MaxSeries.
 func (id *Identity) Overflow() bool { return id.overflow }
+
+// compare orders by SLO, then by group.
+func (id *Identity) compare(o *Identity) int {
+	return cmp.Or(strings.Compare(id.slo.ID, o.slo.ID), slices.Compare(id.values, o.values))
+}
 
 // overflowKey is the group of all series beyond MaxSeries. No other key begins like it: theirs begin with a length.
 const overflowKey = "overflow"

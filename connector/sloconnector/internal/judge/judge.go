@@ -47,6 +47,7 @@ type Judge struct {
 	lastData int64  // end of the youngest closed pane that held data
 	closed   int64  // end of the youngest closed pane
 	roomMade int64  // as of the end of which pane room was last made
+	lookAt   int64  // event time before which nobody is silent for too long
 	key      []byte // scratch
 	ledger   *ledger
 }
@@ -56,7 +57,7 @@ type Judge struct {
 func New(catalog *openslo.Catalog, opts Options) *Judge {
 	j := &Judge{
 		opts: opts, byID: map[string]*promise{}, lastData: window.Unset, closed: window.Unset, patience: opts.Window,
-		ledger: newLedger(opts),
+		ledger: newLedger(opts), lookAt: window.Unset,
 	}
 	j.compile(catalog)
 	return j
@@ -149,12 +150,16 @@ func (j *Judge) complete(s *Series) {
 			j.open(other, s.key, s.values, s.overflow)
 		}
 	}
+	if s.live {
+		s.wake()
+	}
 }
 
 func (j *Judge) open(p *promise, key string, values []string, overflow bool) *Series {
 	s := newSeries(p, j.ledger, key, values, overflow)
 	p.series[key] = s
 	j.series++
+	j.lookAt = window.Unset
 	for _, pol := range p.watched {
 		pol.attach(s)
 	}

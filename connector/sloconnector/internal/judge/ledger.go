@@ -3,7 +3,9 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/budget"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
@@ -30,6 +32,16 @@ type ledger struct {
 
 func newLedger(opts Options) *ledger {
 	return &ledger{open: map[string]*Event{}, lastEnd: window.Unset, balanced: window.Unset, distributions: opts.Distributions}
+}
+
+// inOrder puts the events that f tells of series, which come in no order, in one that a replay repeats.
+func (l *ledger) inOrder(f func()) {
+	at, dropped := len(l.events), l.dropped
+	f()
+	at = max(at-int(l.dropped-dropped), 0)
+	slices.SortStableFunc(l.events[at:], func(a, b Event) int {
+		return cmp.Or(a.Of.compare(b.Of), strings.Compare(a.Condition, b.Condition))
+	})
 }
 
 // maxEvents bounds the events that wait to be taken.

@@ -23,7 +23,7 @@ func (j *Judge) Changes(turn Turn, series func(*Series), tally func(*Tally)) {
 	if turn.Of > 0 {
 		j.Each(func(s *Series) {
 			if turn.has(s.phase) {
-				s.changed()
+				s.tell()
 			}
 		})
 		for _, pol := range j.policies {

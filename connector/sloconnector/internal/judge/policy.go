@@ -61,11 +61,13 @@ func (pol *policy) attach(s *Series) {
 	t.leaves[slices.Index(pol.promises, s.promise)] = s
 }
 
-// judge asks every group about the window that ends at end. Groups come in the order of their keys, so two runs
+// judge asks every group that is waited for about the window that ends at end. Groups come in the order of their keys, so two runs
 // tell the same story.
 func (pol *policy) judge(end int64, l *ledger) {
 	for _, key := range slices.Sorted(maps.Keys(pol.tallies)) {
-		pol.tallies[key].judge(end, l)
+		if t := pol.tallies[key]; t.lead().live {
+			t.judge(end, l)
+		}
 	}
 }
 

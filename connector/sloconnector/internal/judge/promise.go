@@ -100,9 +100,10 @@ func (j *Judge) compile(catalog *openslo.Catalog) {
 			whole = &p.whole.slo
 		}
 		p.books = newBooks(&p.slo, whole, j.opts)
-		p.ttl = max(p.ttl, j.opts.TTL, p.longest)
+		p.ttl = max(p.ttl, j.opts.TTL, 2*p.longest, p.books.silence) // the windows that closed last are empty when it is over
 		p.keep = max(p.ttl, p.books.span())
-		j.patience = max(j.patience, p.books.patience(), 2*p.longest)
+		// What is posted of the last input comes when its slice or its interval is over.
+		j.patience = max(j.patience, max(p.books.calm, p.books.silence)+p.slice+p.interval, 2*p.longest)
 		p.class = j.classOf(window.GCD(append([]time.Duration{Tick, p.interval, p.slice}, p.windows...)...))
 		p.class.promises = append(p.class.promises, p)
 	}

@@ -16,9 +16,20 @@ import (
 // The Judge is fresh. It returns how many series were of no use any more, because their SLO is gone or measures something else.
 // An error says that the state is not one; the Judge is then not to be used.
 func (j *Judge) Restore(h Head, series []SeriesState) (left int, err error) {
+	j.ledger.inOrder(func() { left, err = j.takeUp(h, series) })
+	return left, err
+}
+
+func (j *Judge) takeUp(h Head, series []SeriesState) (left int, err error) {
+	if err := h.check(); err != nil {
+		return 0, err
+	}
 	j.begun, j.lastData, j.closed, j.evicted = h.Begun, h.LastData, h.Closed, h.Evicted
 	j.ledger.lastEnd, j.ledger.balanced = h.LastEnd, h.Balanced
 	for _, c := range j.classes {
+		if !j.begun {
+			break
+		}
 		c.next = window.Start(h.Closed, c.pane)
 		for _, before := range h.Classes {
 			if before.Pane == c.pane {
@@ -52,6 +63,13 @@ func (j *Judge) restore(p *promise, st *SeriesState) error {
 	if p.series[key] != nil {
 		return fmt.Errorf("its group %q stands twice", st.Values)
 	}
+	next := window.Unset
+	if j.begun && st.Pane == p.class.pane {
+		next = p.class.next
+	}
+	if err := st.check(next); err != nil {
+		return err
+	}
 	s := j.open(p, key, st.Values, st.Overflow)
 	p.seen = p.seen || st.First != window.Unset
 	s.good, s.total, s.closed.good, s.closed.total = st.Good, st.Total, st.Closed[0], st.Closed[1]
@@ -66,6 +84,7 @@ func (j *Judge) restore(p *promise, st *SeriesState) error {
 	a.period.from, a.period.counts = st.Account.PeriodFrom, st.Account.Period
 	a.slice = slice{st.Account.Slice[0], st.Account.Slice[1]}
 	a.heard, a.begin, a.filled = st.Account.Heard, st.Account.Begin, st.Account.Filled
+	a.alarm, s.live = j.closed, st.Live
 	for _, alert := range st.Alerts {
 		i := slices.IndexFunc(p.books.conditions, func(c condition) bool { return c.name == alert.Name })
 		switch open := alert.Open.event(j); {
@@ -92,9 +111,6 @@ func (j *Judge) restore(p *promise, st *SeriesState) error {
 		i := slices.IndexFunc(s.windows, func(now openWindow) bool { return now.length == w.Length })
 		if i < 0 {
 			continue
-		}
-		if w.Last.State < OK || w.Last.State > NoData {
-			return fmt.Errorf("a window has the state %d", w.Last.State)
 		}
 		s.windows[i].last = w.Last
 		if err := s.windows[i].sums.restore(&w.Sums); err != nil {

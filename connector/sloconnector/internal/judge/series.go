@@ -34,6 +34,7 @@ type Series struct {
 	newest   int64  // event time
 	lastData int64  // end of the youngest closed pane that was given input
 	phase    uint64 // when it is told in turns
+	live     bool   // its group has had input, and is still waited for
 	gone     bool
 	dirty    bool
 	shard    uint8 // of the checkpoint
@@ -110,6 +111,11 @@ func (s *Series) touch() { s.ledger.touched[s.shard] = true }
 // changed notes that there is something to tell.
 func (s *Series) changed() {
 	s.touch()
+	s.tell()
+}
+
+// tell notes that it is to be told, changed or not.
+func (s *Series) tell() {
 	if !s.dirty {
 		s.dirty = true
 		s.ledger.series = append(s.ledger.series, s)
@@ -176,7 +182,10 @@ func (s *Series) Events() (good, bad uint64, at int64) {
 	if s.told.at == at && (good != s.told.good || bad != s.told.bad) {
 		at += tellAfter
 	}
-	s.told = told{good, bad, at}
+	if now := (told{good, bad, at}); now != s.told {
+		s.told = now
+		s.touch()
+	}
 	return good, bad, at
 }
 

@@ -80,6 +80,7 @@ type SeriesState struct {
 	First    int64
 	Newest   int64
 	LastData int64
+	Live     bool
 }
 
 // PaneState is an open pane.
@@ -220,7 +221,7 @@ func (s *Series) state() SeriesState {
 		},
 		Witness: s.witness, Good: s.good, Total: s.total, Closed: [2]float64{s.closed.good, s.closed.total},
 		PartAt: s.partAt, TotalAt: s.totalAt, Told: [2]uint64{s.told.good, s.told.bad}, ToldAt: s.told.at,
-		First: s.first, Newest: s.newest, LastData: s.lastData,
+		First: s.first, Newest: s.newest, LastData: s.lastData, Live: s.live,
 	}
 	for _, pane := range s.panes.All() {
 		st.Panes = append(st.Panes, PaneState{Start: pane.Start, Sums: pane.Acc.state()})

@@ -30,26 +30,30 @@ func (j *Judge) Update(catalog *openslo.Catalog) {
 	next.align(j)
 
 	kept := map[*promise]bool{}
-	for _, p := range next.promises {
-		old := next.earlier(p, j)
-		if old == nil || !p.measuresLike(old) {
-			continue
+	j.ledger.inOrder(func() {
+		for _, p := range next.promises {
+			old := next.earlier(p, j)
+			if old == nil || !p.measuresLike(old) {
+				continue
+			}
+			kept[old] = true
+			p.adopt(old)
+			next.series += len(p.series)
 		}
-		kept[old] = true
-		p.adopt(old)
-		next.series += len(p.series)
-	}
+	})
 	next.adoptPolicies(j, kept)
-	for _, p := range j.promises {
-		if kept[p] {
-			continue
+	j.ledger.inOrder(func() {
+		for _, p := range j.promises {
+			if kept[p] {
+				continue
+			}
+			for _, s := range p.series {
+				s.calmAll(j.closed, reasonDeleted)
+				j.ledger.retire(s)
+				s.gone = true
+			}
 		}
-		for _, s := range p.series {
-			s.calmAll(j.closed, reasonDeleted)
-			j.ledger.retire(s)
-			s.gone = true
-		}
-	}
+	})
 	*j = *next
 }
 
@@ -127,9 +131,10 @@ func (p *promise) adopt(old *promise) {
 		}
 		s.windows = windows
 		s.adoptAlerts(old)
-		if !sameBooks {
+		if !sameBooks || s.account.ring.Restore(p.books.layout, s.account.ring.State()) != nil {
 			s.account = account{heard: s.account.heard}
 		}
+		s.account.alarm = max(s.ledger.balanced, 0) // it may be by another objective
 		if moved {
 			s.rejudge()
 		}
