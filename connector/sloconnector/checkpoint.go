@@ -56,8 +56,7 @@ func (e *engine) save(ctx context.Context) {
 	}
 	if err != nil {
 		e.mu.Lock()
-		e.judge.Touch()
-		e.inputs.touchAll()
+		e.touchAll()
 		e.mu.Unlock()
 		e.own.saved(ctx, e.now().Sub(begin), 0, false)
 		if ctx.Err() == nil {
@@ -90,7 +89,8 @@ func (e *engine) snapshot() (parts map[string][]byte, err error) {
 		head.Events = append(head.Events, ev.State())
 	}
 	put(headPart, head)
-	if e.cfg.MaxRecentSpans > 0 {
+	if e.spansSeen.touched {
+		e.spansSeen.touched = false
 		put(spansPart, e.spansSeen.state())
 	}
 	for shard, series := range e.judge.TakeTouched() {
@@ -132,13 +132,11 @@ func (e *engine) restore(ctx context.Context, host component.Host) (known bool, 
 			zap.Uint64("checkpoint", generation.Sequence), zap.Error(err))
 		e.own.damaged.Add(ctx, 1)
 		e.begin()
-		e.announce()
 		return false, nil
 	}
 	e.set.Logger.Info("the state is that of the last checkpoint", zap.Uint64("checkpoint", generation.Sequence),
 		zap.Int("series", e.judge.Len()), zap.Int("input_series", len(e.inputs.series)), zap.Int("series_left_out", left))
-	e.judge.Touch()
-	e.inputs.touchAll()
+	e.touchAll()
 	return true, nil
 }
 
@@ -182,6 +180,13 @@ func (e *engine) takeUp(parts map[string][]byte) (left int, err error) {
 		e.outbox.pending = append(e.outbox.pending, head.Events[i].Event(e.judge))
 	}
 	return left, nil
+}
+
+// touchAll makes the next checkpoint write everything.
+func (e *engine) touchAll() {
+	e.judge.Touch()
+	e.inputs.touchAll()
+	e.spansSeen.touched = true
 }
 
 func (s *inputs) touchAll() {

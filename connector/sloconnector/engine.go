@@ -105,6 +105,9 @@ func (e *engine) Start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
+	e.mu.Lock()
+	e.announce() // only now: a judge that takes up a state must be fresh
+	e.mu.Unlock()
 	if e.alerts != nil {
 		if err := e.alerts.Start(ctx, host); err != nil {
 			return err
@@ -157,7 +160,6 @@ func (e *engine) prepare(host component.Host) error {
 	}
 	e.source, e.slos = source, slos
 	e.begin()
-	e.announce()
 	return nil
 }
 

@@ -55,6 +55,8 @@ func (e *engine) publishEvents(ctx context.Context) {
 			box.pending = slices.Delete(box.pending, 0, over)
 			dropped += uint64(over)
 		}
+	} else {
+		box.pending = nil // left by a run that had a consumer
 	}
 	pending := slices.Clone(box.pending)
 	e.mu.Unlock()
