@@ -35,6 +35,9 @@ const unseenAfter = 2 * time.Minute
 // maxAhead is how far event time may be ahead of the wall clock (design: rules for everything stateful).
 const maxAhead = time.Minute
 
+// lastWords is how long a consumer may take what is left at a shutdown. One that blocks must not cost the last checkpoint.
+const lastWords = 5 * time.Second
+
 // engine is the state of a connector, shared by its instances.
 type engine struct {
 	cfg     *Config
@@ -65,11 +68,14 @@ type engine struct {
 	begun     time.Time // wall clock
 	refreshed time.Time
 	turns     uint64
+	lagTold   time.Time
 	retell    bool            // a consumer refused results
 	warned    map[string]bool // what was said once, by what it is and slo_id
 	lookAt    time.Time       // when to say which SLOs have had no input; zero when that is said
 	parts     distributions
 	outbox    outbox
+
+	untold untold // of the one goroutine that publishes metrics, then of Shutdown
 
 	client storage.Client // nil without a storage
 	store  *checkpoint.Store
@@ -204,9 +210,11 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), e.close(ctx), e.own.shutdown())
 	}
-	e.outbox.next = time.Time{}
-	e.publishMetrics(ctx)
-	e.publishEvents(ctx)
+	e.outbox.pause, e.untold.pause = pause{}, pause{}
+	last, cancel := context.WithTimeout(ctx, lastWords)
+	e.publishMetrics(last)
+	e.publishEvents(last)
+	cancel()
 	if e.store != nil {
 		e.save(ctx)
 	}

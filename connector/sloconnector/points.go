@@ -249,7 +249,9 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 		before := in.exponential.Last()
 		outcome := in.exponential.Add(e.since(in, at, p.StartTimestamp()), h, &e.input.difference)
 		was := in.unknown
-		in.unknown = unknown
+		if outcome != delta.Stale {
+			in.unknown = unknown
+		}
 		if why := reasonOf(outcome); why != none {
 			e.counts.refuse(why, 1)
 			return
