@@ -35,7 +35,8 @@ const unseenAfter = 2 * time.Minute
 // maxAhead is how far event time may be ahead of the wall clock (design: rules for everything stateful).
 const maxAhead = time.Minute
 
-// lastWords is how long a consumer may take what is left at a shutdown. One that blocks must not cost the last checkpoint.
+// lastWords is how long the consumers may take for what is left at a shutdown. One that blocks must not cost the last
+// checkpoint.
 const lastWords = 5 * time.Second
 
 // engine is the state of a connector, shared by its instances.
@@ -75,7 +76,8 @@ type engine struct {
 	parts     distributions
 	outbox    outbox
 
-	untold untold // of the one goroutine that publishes metrics, then of Shutdown
+	lastWords time.Duration
+	untold    untold // of the one goroutine that publishes metrics, then of Shutdown
 
 	client storage.Client // nil without a storage
 	store  *checkpoint.Store
@@ -90,7 +92,7 @@ func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
 	}
 	e := &engine{
 		cfg: cfg, id: set.ID, set: set.TelemetrySettings, now: time.Now, warned: map[string]bool{}, tenants: tenants,
-		enabled: cfg.Metrics.Enabled(table),
+		enabled: cfg.Metrics.Enabled(table), lastWords: lastWords,
 	}
 	e.parts = distributions{engine: e, out: pages{on: e.enabled}}
 	if am := cfg.Alertmanager.Get(); am != nil {
@@ -211,7 +213,7 @@ func (e *engine) Shutdown(ctx context.Context) error {
 		return errors.Join(ctx.Err(), e.close(ctx), e.own.shutdown())
 	}
 	e.outbox.pause, e.untold.pause = pause{}, pause{}
-	last, cancel := context.WithTimeout(ctx, lastWords)
+	last, cancel := context.WithTimeout(ctx, e.lastWords)
 	e.publishMetrics(last)
 	e.publishEvents(last)
 	cancel()
