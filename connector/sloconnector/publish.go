@@ -3,6 +3,7 @@
 package sloconnector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -70,7 +71,7 @@ func (e *engine) collect() (again, once []*emit.Batch) {
 	now := e.now()
 	turn := e.turn(now)
 	e.judge.Changes(turn, func(s *judge.Series) { e.series(out.next(), s, now) }, func(t *judge.Tally) { e.tally(out.next(), t) })
-	if turn.First() || e.cfg.RefreshInterval == 0 && now.Sub(e.lagTold) >= lagInterval {
+	if turn == judge.All || now.Sub(e.lagTold) >= cmp.Or(e.cfg.RefreshInterval, lagInterval) {
 		e.lagTold = now
 		e.lag(out.next(), now)
 	}
@@ -180,18 +181,25 @@ func (e *engine) balance(to emit.Series, s *judge.Series) {
 
 // retire ends the series of a result of which nothing more is told: an alert on a promise that is no more must not go on.
 func (e *engine) retire(batch *emit.Batch, r *judge.Retired) {
-	to := e.of(batch, r.Identity)
-	to.Stale(sliEvents, r.At, "outcome", "good")
-	to.Stale(sliEvents, r.At, "outcome", "bad")
+	to, slo := e.of(batch, r.Identity), r.SLO()
+	if len(slo.Indicator.Parts) == 0 {
+		to.Stale(sliEvents, r.At, "outcome", "good")
+		to.Stale(sliEvents, r.At, "outcome", "bad")
+	}
 	to.Stale(objective, r.At)
 	to.Stale(state, r.At)
 	to.Stale(sliValue, r.At)
 	to.Stale(sliBound, r.At, "bound", "lower")
 	to.Stale(sliBound, r.At, "bound", "upper")
-	to.Stale(remaining, r.At)
-	to.Stale(coverage, r.At)
-	for _, w := range burnWindows {
-		to.Stale(burnRate, r.At, "window", w)
+	kept := slo.TimeWindow.Duration.Count > 0
+	if kept {
+		to.Stale(remaining, r.At)
+		to.Stale(coverage, r.At)
+	}
+	for i, w := range burnWindows {
+		if !kept || judge.BurnWindows[i] <= slo.TimeWindow.Duration.Approx() {
+			to.Stale(burnRate, r.At, "window", w)
+		}
 	}
 	for _, policy := range r.Policies {
 		to.Stale(violations, r.At, "slo.policy", policy)
