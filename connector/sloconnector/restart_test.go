@@ -82,6 +82,15 @@ func on(t testing.TB, ext component.Component, docs string, configure func(*Conf
 	})
 }
 
+// checkpoint is what the next checkpoint would write.
+func (r *rig) checkpoint() map[string][]byte {
+	r.t.Helper()
+	taken := r.take()
+	parts, err := taken.encode()
+	require.NoError(r.t, err)
+	return parts
+}
+
 // stop ends an engine as a kill -9 does after its last checkpoint.
 func (r *rig) stop() {
 	r.t.Helper()
@@ -406,14 +415,34 @@ func TestOnlyWhatHasChangedIsWritten(t *testing.T) {
 		addNumber(points, time.Time{}, t0, 0.1).Attributes().PutInt("pod", int64(i))
 	}
 	r.send(md)
-	first, err := r.snapshot()
-	require.NoError(t, err)
+	first := r.checkpoint()
 	assert.Len(t, first, 1+2*judge.Shards)
-	second, err := r.snapshot()
-	require.NoError(t, err)
+	second := r.checkpoint()
 	assert.Equal(t, []string{headPart}, slices.Collect(maps.Keys(second)))
 	r.sendTraces(requestSpan(1, t0, 0.1, 0.1))
-	third, err := r.snapshot()
-	require.NoError(t, err)
+	third := r.checkpoint()
 	assert.Equal(t, []string{headPart}, slices.Collect(maps.Keys(third)), "no SLO is about spans")
+}
+
+// Scenario: input goes on while a checkpoint is encoded.
+// Guarantees: the checkpoint is of the moment in which it was taken.
+func TestACheckpointIsOfOneMoment(t *testing.T) {
+	for name, batches := range map[string][]pmetric.Metrics{"explicit": cumulated(), "exponential": {
+		exponentialOf(cumulative, t0.Add(-time.Hour), t0.Add(time.Second), 1), exponentialOf(cumulative, t0.Add(-time.Hour), t0.Add(2*time.Second), 5),
+		exponentialOf(cumulative, t0.Add(-time.Hour), t0.Add(3*time.Second), 9), exponentialOf(cumulative, t0.Add(-time.Hour), t0.Add(4*time.Second), 12),
+	}} {
+		r := on(t, newDisk(), ttftDocs, nil)
+		for _, md := range batches[:2] {
+			r.send(md)
+		}
+		taken := r.take()
+		before, err := taken.encode()
+		require.NoError(t, err)
+		for _, md := range batches[2:4] {
+			r.send(md)
+		}
+		after, err := taken.encode()
+		require.NoError(t, err)
+		assert.Equal(t, before, after, name)
+	}
 }
