@@ -4,6 +4,7 @@ package sloconnector
 
 import (
 	"context"
+	"net/url"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/internal/alertmanager"
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
 
 // The names of alerts, like those of `slo rules`.
@@ -26,21 +28,31 @@ func (e *engine) publishAlerts(context.Context) {
 		return
 	}
 	e.mu.Lock()
+	var open []judge.Event
+	e.judge.Open(func(ev *judge.Event) { open = append(open, *ev) })
+	slos := e.slos
+	e.mu.Unlock() // alerts take longer to write than to find
 	var firing []alertmanager.Alert
 	now := e.now()
-	e.judge.Open(func(ev *judge.Event) {
-		if e.maintenance(ev, now) == "" {
-			firing = append(firing, e.alert(ev))
+	for i := range open {
+		if maintenance(slos, &open[i], now) == "" {
+			firing = append(firing, e.alert(&open[i]))
 		}
-	})
-	e.mu.Unlock()
+	}
 	e.alerts.Set(firing)
 }
 
+// catalog is the one that is followed.
+func (e *engine) catalog() *openslo.Catalog {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.slos
+}
+
 // maintenance names the maintenance window that a promise which an event is about is in, "" for none.
-func (e *engine) maintenance(ev *judge.Event, at time.Time) string {
+func maintenance(slos *openslo.Catalog, ev *judge.Event, at time.Time) string {
 	for _, id := range ev.SLOs {
-		for _, m := range e.slos.Maintained(id) {
+		for _, m := range slos.Maintained(id) {
 			if _, _, in := m.At(at); in {
 				return m.Name
 			}
@@ -105,5 +117,5 @@ func (e *engine) link(ev *judge.Event) string {
 	if base == "" {
 		return ""
 	}
-	return strings.TrimRight(base, "/") + "/?slo_id=" + ev.Of.SLO().ID
+	return strings.TrimRight(base, "/") + "/?slo_id=" + url.QueryEscape(ev.Of.SLO().ID)
 }

@@ -30,16 +30,13 @@ func (e *engine) prometheus(ctx context.Context, host component.Host) (backfill.
 func (e *engine) backfill(ctx context.Context, api backfill.API) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Backfill.Get().Deadline)
 	defer cancel()
-	e.mu.Lock()
-	slos := e.slos
-	e.mu.Unlock()
-	until := e.now()
+	slos, until := e.catalog(), e.now()
 	for i := range slos.SLOs {
 		slo := &slos.SLOs[i]
 		if !slo.Evaluated() || len(slo.Indicator.Parts) > 0 || slo.TimeWindow.Duration.Count == 0 {
 			continue
 		}
-		groups, err := e.past(ctx, api, slo, i, until)
+		groups, err := e.past(ctx, api, slo, until)
 		log := e.set.Logger.With(zap.String("slo_id", slo.ID), zap.String("endpoint", e.cfg.Backfill.Get().Endpoint))
 		switch {
 		case errors.Is(err, backfill.ErrUnsupported):
@@ -55,14 +52,12 @@ func (e *engine) backfill(ctx context.Context, api backfill.API) {
 }
 
 // past asks for the past of an SLO and enters it, and returns of how many groups something was known.
-func (e *engine) past(ctx context.Context, api backfill.API, slo *openslo.SLO, i int, until time.Time) (groups int, err error) {
+func (e *engine) past(ctx context.Context, api backfill.API, slo *openslo.SLO, until time.Time) (groups int, err error) {
 	from, _, ok := slo.TimeWindow.Bounds(until)
-	if !ok {
+	groupBy, known := e.groupBy(slo.ID)
+	if !ok || !known {
 		return 0, nil
 	}
-	e.mu.Lock()
-	groupBy := e.judge.GroupBy(i)
-	e.mu.Unlock()
 	kinds := promsli.Kinds{Histograms: e.cfg.Backfill.Get().Histograms, Gauges: e.cfg.Backfill.Get().Gauges}
 	for _, span := range backfill.Plan(from, until, e.cfg.Backfill.Get().Step, slo.Objective.TimeSliceWindow) {
 		answer, err := backfill.Query(ctx, api, backfill.Request{
@@ -78,6 +73,16 @@ func (e *engine) past(ctx context.Context, api backfill.API, slo *openslo.SLO, i
 		groups = max(groups, e.fill(slo, answer.Series, until))
 	}
 	return groups, nil
+}
+
+// groupBy are the keys by which an SLO is judged apart, if it is still in the catalog.
+func (e *engine) groupBy(id string) (keys []string, known bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if i := e.judge.IndexOf(id); i >= 0 {
+		return e.judge.GroupBy(i), true
+	}
+	return nil, false
 }
 
 // fill enters what is known of the past, unless the catalog has changed meanwhile.

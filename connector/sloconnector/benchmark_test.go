@@ -3,6 +3,7 @@
 package sloconnector
 
 import (
+	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
 // load makes a batch of cumulative TTFT histograms, one a series, with 6 attributes and vLLM's boundaries.
@@ -104,7 +106,8 @@ func BenchmarkPublish(b *testing.B) {
 				r.clock = r.clock.Add(time.Second)
 				r.mu.Lock()
 				points := 0
-				for _, batch := range r.collect() {
+				again, _ := r.collect()
+				for _, batch := range again {
 					points += batch.Points()
 				}
 				r.mu.Unlock()
@@ -113,4 +116,71 @@ func BenchmarkPublish(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*series), "ns/series")
 		})
 	}
+}
+
+// BenchmarkSpans is what a span costs that serves three SLOs: two values, and a ratio by conditions that OTTL evaluates.
+func BenchmarkSpans(b *testing.B) {
+	const spans = 1000
+	r := newRig(b, spanDocs, nil)
+	td := ptrace.NewTraces()
+	for i := range spans {
+		addSpan(td, i, t0, func(m pcommon.Map) {
+			m.PutDouble(ttftKey, 0.5)
+			m.PutDouble(decodeKey, 1)
+			m.PutInt(tokensKey, 101)
+		})
+	}
+	n := uint64(spans)
+	next := func() {
+		for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+			n++
+			var id [8]byte
+			binary.BigEndian.PutUint64(id[:], n)
+			s.SetSpanID(id)
+		}
+		r.consumeTraces(b.Context(), td)
+	}
+	for range 200 { // until the memory of spans has its size
+		next()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		next()
+	}
+	require.Empty(b, r.refused())
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*spans), "ns/span")
+}
+
+// BenchmarkCheckpoint is how long all of 10,000 series and their inputs are encoded; held is how long nobody is heard meanwhile.
+func BenchmarkCheckpoint(b *testing.B) {
+	const series = 10_000
+	r := newRig(b, ttftDocs, func(c *Config) { c.GroupBy, c.BurnRates = []string{"pod"}, workbook() })
+	md, points := load(series)
+	for minute := range 3 * 60 { // of books, and an open window
+		for _, p := range points.All() {
+			p.SetTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Duration(minute) * time.Minute)))
+			p.BucketCounts().SetAt(9, uint64(95+minute))
+			p.SetCount(uint64(100 + minute))
+		}
+		r.consume(b.Context(), md)
+	}
+	size := 0
+	var held time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		r.mu.Lock()
+		r.touchAll()
+		r.mu.Unlock()
+		begin := time.Now()
+		taken := r.take()
+		held += time.Since(begin)
+		parts, err := taken.encode()
+		require.NoError(b, err)
+		size = 0
+		for _, part := range parts {
+			size += len(part)
+		}
+	}
+	b.ReportMetric(float64(size)/series, "B/series")
+	b.ReportMetric(float64(held.Microseconds())/1000/float64(b.N), "ms-held/op")
 }

@@ -5,6 +5,7 @@ package sloconnector
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
 	"github.com/otelcol-llm/otelcol-llm/internal/delta"
+	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
@@ -50,14 +52,14 @@ type inputState struct {
 // save writes what has changed since the last checkpoint. What could not be written is written with the next one.
 func (e *engine) save(ctx context.Context) {
 	begin := e.now()
-	changed, err := e.snapshot()
+	taken := e.take()
+	changed, err := taken.encode()
 	if err == nil {
 		err = e.store.Save(ctx, changed, nil)
 	}
 	if err != nil {
 		e.mu.Lock()
-		e.judge.Touch()
-		e.inputs.touchAll()
+		e.touchAll()
 		e.mu.Unlock()
 		e.own.saved(ctx, e.now().Sub(begin), 0, false)
 		if ctx.Err() == nil {
@@ -72,31 +74,77 @@ func (e *engine) save(ctx context.Context) {
 	e.own.saved(ctx, e.now().Sub(begin), size, true)
 }
 
-// snapshot is what has changed, encoded, as of one moment.
-func (e *engine) snapshot() (parts map[string][]byte, err error) {
+// snapshot is what has changed, as of one moment.
+type snapshot struct {
+	head   headState
+	spans  []byte // nil where none came
+	series map[int][]judge.SeriesState
+	inputs map[int][]inputState
+}
+
+// take takes a snapshot that shares nothing with what goes on: to encode it takes longer than to copy it, and nobody is heard
+// while the mutex is held.
+func (e *engine) take() snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	s := snapshot{head: headState{Judge: e.judge.Head(), Watermark: e.watermark.State()}}
+	for _, ev := range e.outbox.pending {
+		s.head.Events = append(s.head.Events, ev.State())
+	}
+	for _, ev := range e.judge.Events() {
+		s.head.Events = append(s.head.Events, ev.State())
+	}
+	if e.spansSeen.touched {
+		e.spansSeen.touched = false
+		s.spans = e.spansSeen.state()
+	}
+	s.series, s.inputs = e.judge.TakeTouched(), e.inputs.takeTouched()
+	for _, series := range s.series {
+		for i := range series {
+			for k := range series[i].Panes {
+				detach(series[i].Panes[k].Sums.Values)
+			}
+			for k := range series[i].Windows {
+				detach(series[i].Windows[k].Sums.Values)
+			}
+		}
+	}
+	return s
+}
+
+// detach copies the counts of a state, which are those of the living.
+func detach(d *sketch.DistributionState) {
+	if d == nil {
+		return
+	}
+	for i := range d.Explicit {
+		d.Explicit[i].Counts = slices.Clone(d.Explicit[i].Counts)
+	}
+	for i := range d.Exponential {
+		detachBuckets(&d.Exponential[i])
+	}
+}
+
+func detachBuckets(e *sketch.ExponentialState) {
+	e.Positive.Counts, e.Negative.Counts = slices.Clone(e.Positive.Counts), slices.Clone(e.Negative.Counts)
+}
+
+// encode makes the parts of a checkpoint.
+func (s *snapshot) encode() (parts map[string][]byte, err error) {
 	parts = map[string][]byte{}
 	put := func(name string, v any) {
 		if err == nil {
 			parts[name], err = checkpoint.Encode(v)
 		}
 	}
-	head := headState{Judge: e.judge.Head(), Watermark: e.watermark.State()}
-	for _, ev := range e.outbox.pending {
-		head.Events = append(head.Events, ev.State())
+	put(headPart, s.head)
+	if s.spans != nil {
+		put(spansPart, s.spans)
 	}
-	for _, ev := range e.judge.Events() {
-		head.Events = append(head.Events, ev.State())
-	}
-	put(headPart, head)
-	if e.cfg.MaxRecentSpans > 0 {
-		put(spansPart, e.spansSeen.state())
-	}
-	for shard, series := range e.judge.TakeTouched() {
+	for shard, series := range s.series {
 		put(seriesPart+strconv.Itoa(shard), series)
 	}
-	for shard, inputs := range e.inputs.takeTouched() {
+	for shard, inputs := range s.inputs {
 		put(inputsPart+strconv.Itoa(shard), inputs)
 	}
 	return parts, err
@@ -132,13 +180,11 @@ func (e *engine) restore(ctx context.Context, host component.Host) (known bool, 
 			zap.Uint64("checkpoint", generation.Sequence), zap.Error(err))
 		e.own.damaged.Add(ctx, 1)
 		e.begin()
-		e.announce()
 		return false, nil
 	}
 	e.set.Logger.Info("the state is that of the last checkpoint", zap.Uint64("checkpoint", generation.Sequence),
 		zap.Int("series", e.judge.Len()), zap.Int("input_series", len(e.inputs.series)), zap.Int("series_left_out", left))
-	e.judge.Touch()
-	e.inputs.touchAll()
+	e.touchAll()
 	return true, nil
 }
 
@@ -184,6 +230,13 @@ func (e *engine) takeUp(parts map[string][]byte) (left int, err error) {
 	return left, nil
 }
 
+// touchAll makes the next checkpoint write everything.
+func (e *engine) touchAll() {
+	e.judge.Touch()
+	e.inputs.touchAll()
+	e.spansSeen.touched = true
+}
+
 func (s *inputs) touchAll() {
 	for i := range s.touched {
 		s.touched[i] = true
@@ -208,10 +261,18 @@ func (s *inputs) takeTouched() map[int][]inputState {
 	return shards
 }
 
+// state is the input series at rest. It shares nothing with the living one.
 func (in *input) state(id uint64) inputState {
-	return inputState{
+	st := inputState{
 		ID: id, Number: in.number.State(), Explicit: in.explicit.State(), Exponential: in.exponential.State(), Unknown: in.unknown, Once: in.once.State(),
 	}
+	if st.Explicit != nil {
+		st.Explicit.Last.Counts = slices.Clone(st.Explicit.Last.Counts)
+	}
+	if st.Exponential != nil {
+		detachBuckets(&st.Exponential.Last)
+	}
+	return st
 }
 
 // restore takes up input series at a wall time. They find their SLOs with their next point.

@@ -24,13 +24,15 @@ import (
 //     attribute outcome (judge.Outcome): what was known of their values before they shared buckets, the buckets cannot tell.
 //     What a source's unit makes of their boundaries stands in the attribute factor, for which OTLP has no place.
 //     Events without a value are told by their number alone, as are those that should have been measured.
-//   - Of a ratio indicator, the count of the point is the total and its sum are the good events.
+//   - Of a ratio indicator, the count of the point is the total and its sum are the good events. A fraction that the count
+//     cannot tell is the sum of another point.
 //   - Of an objective on a rate, the sum is what was added up.
 
 // The values of the attribute outcome besides those of judge.Outcomes.
 const (
 	outcomeUnknown  = "unknown"
 	outcomeExpected = "expected"
+	outcomeFraction = "fraction"
 )
 
 // distributions collects what the judge tells until it is published. The engine's mutex guards it.
@@ -41,12 +43,9 @@ type distributions struct {
 	dropped int64
 }
 
-// maxDistributions bounds what waits to be published: a drained backlog closes a great many panes at once.
-const maxDistributions = 500_000
-
 // add is called by the judge.
 func (d *distributions) add(x *judge.Distribution) {
-	if d.points >= maxDistributions {
+	if d.points >= maxUntold {
 		d.dropped++
 		return
 	}
@@ -54,14 +53,22 @@ func (d *distributions) add(x *judge.Distribution) {
 	w := writer{Series: d.engine.of(d.out.next(), x.Of), start: x.Start, end: x.End}
 	switch {
 	case x.Ratio:
-		w.counts(count(x.TotalSum), x.GoodSum)
+		n := count(x.TotalSum)
+		w.counts(n, x.GoodSum)
+		if fraction := x.TotalSum - float64(n); fraction != 0 {
+			w.counts(0, fraction, "outcome", outcomeFraction)
+		}
 	case x.Rate:
 		w.counts(0, x.Amount)
 	default:
 		x.Values.Explicit(func(bounds []float64, counts []uint64) { w.explicit(bounds, counts) })
 		x.Exponential(w.exponential)
-		w.number(x.Unknown, outcomeUnknown)
-		w.number(count(x.Expected), outcomeExpected)
+		if x.Unknown > 0 {
+			w.counts(x.Unknown, math.NaN(), "outcome", outcomeUnknown)
+		}
+		if x.Expected > 0 {
+			w.counts(count(x.Expected), x.Expected, "outcome", outcomeExpected)
+		}
 	}
 }
 
@@ -84,12 +91,6 @@ func (w *writer) layout(more []string) []string {
 
 func (w *writer) counts(n uint64, sum float64, more ...string) {
 	w.Histogram(sliDistribution, w.start, w.end, nil, []uint64{n}, sum, more...)
-}
-
-func (w *writer) number(n uint64, outcome string) {
-	if n > 0 {
-		w.counts(n, math.NaN(), "outcome", outcome)
-	}
 }
 
 func (w *writer) explicit(bounds []float64, counts []uint64) {
@@ -153,6 +154,8 @@ func (e *engine) distribution(b *batch) {
 		}
 		part(e, b, p, func(s *judge.Series, at int64, outcome string) bool {
 			switch slo := s.SLO(); {
+			case slo.Indicator.Ratio != nil && outcome == outcomeFraction:
+				s.AddParts(at, 0, p.Sum())
 			case slo.Indicator.Ratio != nil:
 				s.AddParts(at, p.Sum(), float64(n))
 			case slo.Indicator.Threshold == nil:
@@ -161,7 +164,7 @@ func (e *engine) distribution(b *batch) {
 			case outcome == outcomeUnknown:
 				s.AddUnknown(at, n)
 			case outcome == outcomeExpected:
-				s.AddExpected(at, float64(n))
+				s.AddExpected(at, p.Sum())
 			default:
 				return s.AddExplicit(at, bounds, counts, n)
 			}

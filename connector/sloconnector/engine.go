@@ -35,6 +35,10 @@ const unseenAfter = 2 * time.Minute
 // maxAhead is how far event time may be ahead of the wall clock (design: rules for everything stateful).
 const maxAhead = time.Minute
 
+// lastWords is how long the consumers may take for what is left at a shutdown. One that blocks must not cost the last
+// checkpoint.
+const lastWords = 5 * time.Second
+
 // engine is the state of a connector, shared by its instances.
 type engine struct {
 	cfg     *Config
@@ -65,11 +69,15 @@ type engine struct {
 	begun     time.Time // wall clock
 	refreshed time.Time
 	turns     uint64
+	lagTold   time.Time
 	retell    bool            // a consumer refused results
 	warned    map[string]bool // what was said once, by what it is and slo_id
 	lookAt    time.Time       // when to say which SLOs have had no input; zero when that is said
 	parts     distributions
 	outbox    outbox
+
+	lastWords time.Duration
+	untold    untold // of the one goroutine that publishes metrics, then of Shutdown
 
 	client storage.Client // nil without a storage
 	store  *checkpoint.Store
@@ -84,7 +92,7 @@ func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
 	}
 	e := &engine{
 		cfg: cfg, id: set.ID, set: set.TelemetrySettings, now: time.Now, warned: map[string]bool{}, tenants: tenants,
-		enabled: cfg.Metrics.Enabled(table),
+		enabled: cfg.Metrics.Enabled(table), lastWords: lastWords,
 	}
 	e.parts = distributions{engine: e, out: pages{on: e.enabled}}
 	if am := cfg.Alertmanager.Get(); am != nil {
@@ -105,6 +113,9 @@ func (e *engine) Start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
+	e.mu.Lock()
+	e.announce() // only now: a judge that takes up a state must be fresh
+	e.mu.Unlock()
 	if e.alerts != nil {
 		if err := e.alerts.Start(ctx, host); err != nil {
 			return err
@@ -157,7 +168,6 @@ func (e *engine) prepare(host component.Host) error {
 	}
 	e.source, e.slos = source, slos
 	e.begin()
-	e.announce()
 	return nil
 }
 
@@ -202,9 +212,11 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), e.close(ctx), e.own.shutdown())
 	}
-	e.outbox.next = time.Time{}
-	e.publishMetrics(ctx)
-	e.publishEvents(ctx)
+	e.outbox.pause, e.untold.pause = pause{}, pause{}
+	last, cancel := context.WithTimeout(ctx, e.lastWords)
+	e.publishMetrics(last)
+	e.publishEvents(last)
+	cancel()
 	if e.store != nil {
 		e.save(ctx)
 	}

@@ -27,22 +27,6 @@ const (
 	burnClosed      = "slo.burn_rate.closed"
 )
 
-const (
-	// maxPendingEvents bounds the events that wait for their consumer.
-	maxPendingEvents = 10_000
-	// Events that were not taken are sent again after a while that doubles from the first of these to the second.
-	firstRetry = time.Second
-	lastRetry  = 30 * time.Second
-)
-
-// outbox holds events until they are taken. Next and wait belong to one goroutine at a time: the one that publishes
-// events, then Shutdown. The engine's mutex guards pending, since a checkpoint keeps what is in it.
-type outbox struct {
-	pending []judge.Event
-	next    time.Time // not before
-	wait    time.Duration
-}
-
 // publishEvents tells what has opened and closed. Events are kept until they are taken, since nothing makes up for one that
 // is lost; a consumer that will never take them is not asked again.
 func (e *engine) publishEvents(ctx context.Context) {
@@ -55,13 +39,15 @@ func (e *engine) publishEvents(ctx context.Context) {
 			box.pending = slices.Delete(box.pending, 0, over)
 			dropped += uint64(over)
 		}
+	} else {
+		box.pending = nil // left by a run that had a consumer
 	}
 	pending := slices.Clone(box.pending)
 	e.mu.Unlock()
 	for i := range fresh {
 		e.log(&fresh[i])
 	}
-	if len(pending) > 0 && !e.now().Before(box.next) {
+	if len(pending) > 0 && !box.paused(e.now()) {
 		dropped += e.sendEvents(ctx, pending)
 	}
 	if dropped > 0 {
@@ -90,15 +76,14 @@ func (e *engine) sendEvents(ctx context.Context, events []judge.Event) (lost uin
 	switch {
 	case err == nil:
 		e.told(len(events))
-		box.wait, box.next = 0, time.Time{}
+		box.pause = pause{}
 	case consumererror.IsPermanent(err):
 		lost = uint64(len(events))
 		e.told(len(events))
 		e.set.Logger.Error("events were refused for good", zap.Uint64("events", lost), zap.Error(err))
-		box.wait, box.next = 0, time.Time{}
+		box.pause = pause{}
 	case ctx.Err() == nil:
-		box.wait = min(max(2*box.wait, firstRetry), lastRetry)
-		box.next = e.now().Add(box.wait)
+		box.failed(e.now())
 		e.set.Logger.Warn("events were not taken and are sent again",
 			zap.Int("events", len(events)), zap.Duration("after", box.wait), zap.Error(err))
 	}
@@ -131,6 +116,7 @@ func (e *engine) logRecords(events []judge.Event) plog.Logs {
 	ld := plog.NewLogs()
 	scopes := map[string]plog.ScopeLogs{}
 	observed := pcommon.NewTimestampFromTime(e.now())
+	slos := e.catalog()
 	for i := range events {
 		ev := &events[i]
 		key := ev.Of.Tenant(e.tenants.Keys())
@@ -144,12 +130,12 @@ func (e *engine) logRecords(events []judge.Event) plog.Logs {
 		}
 		r := scope.LogRecords().AppendEmpty()
 		r.SetObservedTimestamp(observed)
-		e.record(r, ev)
+		e.record(r, ev, slos)
 	}
 	return ld
 }
 
-func (e *engine) record(r plog.LogRecord, ev *judge.Event) {
+func (e *engine) record(r plog.LogRecord, ev *judge.Event, slos *openslo.Catalog) {
 	opened, closed := violationOpened, violationClosed
 	if ev.Kind == judge.BurnAlert {
 		opened, closed = burnOpened, burnClosed
@@ -193,7 +179,7 @@ func (e *engine) record(r plog.LogRecord, ev *judge.Event) {
 	m.PutStr("slo.reason", ev.Reason)
 	put("slo.owner", ev.Of.SLO().Owner)
 	put("slo.runbook", ev.Of.SLO().Runbook)
-	if name := e.maintenance(ev, time.Unix(0, ev.Time)); name != "" {
+	if name := maintenance(slos, ev, time.Unix(0, ev.Time)); name != "" {
 		m.PutStr("slo.maintenance", name)
 	}
 	r.SetTraceID(ev.Exemplar.TraceID)

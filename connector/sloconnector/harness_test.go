@@ -4,6 +4,7 @@ package sloconnector
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
@@ -32,10 +34,13 @@ var ttftBounds = []float64{0.1, 0.25, 0.5, 0.8, 1, 2.5}
 type host struct {
 	component.Host
 	catalog *openslo.Catalog
+	others  map[component.ID]component.Component // a storage
 }
 
 func (h *host) GetExtensions() map[component.ID]component.Component {
-	return map[component.ID]component.Component{component.MustNewID("slo_catalog"): h}
+	all := map[component.ID]component.Component{component.MustNewID("slo_catalog"): h}
+	maps.Copy(all, h.others)
+	return all
 }
 func (*host) Start(context.Context, component.Host) error { return nil }
 func (*host) Shutdown(context.Context) error              { return nil }
@@ -68,9 +73,20 @@ type rig struct {
 	clock   time.Time
 	metrics *consumertest.MetricsSink
 	logs    *consumertest.LogsSink
+	known   bool // a checkpoint was taken up
 }
 
 func newRig(t testing.TB, docs string, configure func(*Config)) *rig {
+	t.Helper()
+	return newRigOn(t, newHost(t, docs), configure)
+}
+
+func newRigOn(t testing.TB, h component.Host, configure func(*Config)) *rig {
+	t.Helper()
+	return newLoggedRig(t, h, zap.NewNop(), configure)
+}
+
+func newLoggedRig(t testing.TB, h component.Host, log *zap.Logger, configure func(*Config)) *rig {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.Lateness = 0
@@ -82,15 +98,26 @@ func newRig(t testing.TB, docs string, configure func(*Config)) *rig {
 	tel := componenttest.NewTelemetry()
 	set := connectortest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = tel.NewTelemetrySettings()
+	set.Logger = log
 	set.Resource.Attributes().PutStr("service.instance.id", "collector-1")
 	e, err := newEngine(set, cfg)
 	require.NoError(t, err)
 	r := &rig{engine: e, t: t, tel: tel, clock: t0.Add(24 * time.Hour), metrics: new(consumertest.MetricsSink), logs: new(consumertest.LogsSink)}
 	e.now = func() time.Time { return r.clock }
 	e.metrics, e.logs = r.metrics, r.logs
-	require.NoError(t, e.prepare(newHost(t, docs)))
+	r.start(h)
 	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
 	return r
+}
+
+// start is Start, without goroutines.
+func (r *rig) start(h component.Host) {
+	r.t.Helper()
+	require.NoError(r.t, r.prepare(h))
+	known, err := r.restore(r.t.Context(), h)
+	require.NoError(r.t, err)
+	r.known = known
+	r.announce()
 }
 
 // send hears a batch and tells what follows from it.

@@ -19,6 +19,9 @@ import (
 // its source only grows takes what was added, even where the type was lost on the way.
 func (e *engine) number(b *batch, in *input, at int64, p pmetric.NumberDataPoint, rising bool, start pcommon.Timestamp) {
 	v, why := valueOf(p)
+	if why == sentinel && !rising && !in.counts {
+		why = none // where the spec says that there is such a value, it is one
+	}
 	if why != none {
 		e.counts.refuse(why, 1)
 		return
@@ -111,6 +114,9 @@ func add(t *binding, at int64, v float64) reason {
 		}
 		return addValue(t, at, v)
 	case selection.RawSuccess, selection.RawFailure:
+		if v == -1 {
+			return sentinel
+		}
 		good := v * t.scale
 		if t.use.Role == selection.RawFailure {
 			good = 1 - good
@@ -126,8 +132,11 @@ func add(t *binding, at int64, v float64) reason {
 }
 
 func addValue(t *binding, at int64, v float64) reason {
+	minusOne := v == -1
 	v *= t.scale
 	switch {
+	case minusOne && (t.use.Range == nil || t.use.Range.Min > v):
+		return sentinel
 	case !plausible(t.use, v):
 		return implausible
 	case !t.series.AddValue(at, v):
@@ -249,7 +258,9 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 		before := in.exponential.Last()
 		outcome := in.exponential.Add(e.since(in, at, p.StartTimestamp()), h, &e.input.difference)
 		was := in.unknown
-		in.unknown = unknown
+		if outcome != delta.Stale {
+			in.unknown = unknown
+		}
 		if why := reasonOf(outcome); why != none {
 			e.counts.refuse(why, 1)
 			return
@@ -323,7 +334,7 @@ func valueOf(p pmetric.NumberDataPoint) (v float64, why reason) {
 	case math.IsNaN(v), math.IsInf(v, 0):
 		return 0, notFinite
 	case v == -1:
-		return 0, sentinel
+		return v, sentinel
 	default:
 		return v, none
 	}

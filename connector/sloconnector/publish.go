@@ -3,6 +3,7 @@
 package sloconnector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -23,43 +24,58 @@ import (
 // not pass the 4 MiB that gRPC takes by default.
 const maxBatchPoints = 8000
 
-// publishMetrics tells what is new since the last call. When a consumer refuses a batch, all results are told again: the
-// counters among them are cumulative, so nothing is lost.
+// publishMetrics tells what is new since the last call. When a consumer refuses a batch, all results are told again, after a
+// pause: the counters among them are cumulative, so nothing is lost. What is told once only, and what would be missing for
+// ever, is kept until it is taken.
 func (e *engine) publishMetrics(ctx context.Context) {
+	if e.untold.paused(e.now()) {
+		return
+	}
 	e.mu.Lock()
-	batches := e.collect()
+	again, once := e.collect()
 	e.mu.Unlock()
 	if e.metrics == nil {
 		return
 	}
-	var errs []error
-	for _, batch := range batches {
+	e.untold.add(once)
+	errs := e.untold.send(ctx, e.metrics)
+	for _, batch := range again {
 		errs = append(errs, e.metrics.ConsumeMetrics(ctx, batch.Metrics()))
 	}
-	if err := errors.Join(errs...); err != nil {
-		e.mu.Lock()
-		e.retell = true
-		e.mu.Unlock()
-		if ctx.Err() == nil {
-			e.set.Logger.Warn("results were not taken; all are told again", zap.Error(err))
-		}
+	err := errors.Join(errs...)
+	if err == nil {
+		e.untold.pause = pause{}
+	} else {
+		e.untold.failed(e.now())
+	}
+	e.mu.Lock()
+	e.retell = e.retell || err != nil
+	e.parts.dropped += e.untold.takeDropped()
+	e.mu.Unlock()
+	if err != nil && ctx.Err() == nil {
+		e.set.Logger.Warn("results were not taken; all are told again", zap.Duration("after", e.untold.wait), zap.Error(err))
 	}
 }
 
+// lagInterval is how often the lag is told where nothing is repeated: it is never what it was.
+const lagInterval = 15 * time.Second
+
 // collect writes the series with something to tell, and in turns all the others, so that each is told once in every
-// refresh_interval. The caller holds the mutex.
-func (e *engine) collect() []*emit.Batch {
+// refresh_interval; and, apart from them, what is told once only. The caller holds the mutex.
+func (e *engine) collect() (again, once []*emit.Batch) {
+	ends := pages{on: e.enabled}
+	for _, r := range e.judge.TakeRetired() {
+		e.retire(ends.next(), &r)
+	}
 	out := pages{on: e.enabled}
 	now := e.now()
-	for _, r := range e.judge.TakeRetired() {
-		e.retire(out.next(), &r)
-	}
 	turn := e.turn(now)
 	e.judge.Changes(turn, func(s *judge.Series) { e.series(out.next(), s, now) }, func(t *judge.Tally) { e.tally(out.next(), t) })
-	if turn.First() {
+	if turn == judge.All || now.Sub(e.lagTold) >= cmp.Or(e.cfg.RefreshInterval, lagInterval) {
+		e.lagTold = now
 		e.lag(out.next(), now)
 	}
-	return append(out.done(), e.parts.take()...)
+	return out.done(), append(ends.done(), e.parts.take()...)
 }
 
 // pages are batches of a size that a consumer takes.
@@ -165,18 +181,25 @@ func (e *engine) balance(to emit.Series, s *judge.Series) {
 
 // retire ends the series of a result of which nothing more is told: an alert on a promise that is no more must not go on.
 func (e *engine) retire(batch *emit.Batch, r *judge.Retired) {
-	to := e.of(batch, r.Identity)
-	to.Stale(sliEvents, r.At, "outcome", "good")
-	to.Stale(sliEvents, r.At, "outcome", "bad")
+	to, slo := e.of(batch, r.Identity), r.SLO()
+	if len(slo.Indicator.Parts) == 0 {
+		to.Stale(sliEvents, r.At, "outcome", "good")
+		to.Stale(sliEvents, r.At, "outcome", "bad")
+	}
 	to.Stale(objective, r.At)
 	to.Stale(state, r.At)
 	to.Stale(sliValue, r.At)
 	to.Stale(sliBound, r.At, "bound", "lower")
 	to.Stale(sliBound, r.At, "bound", "upper")
-	to.Stale(remaining, r.At)
-	to.Stale(coverage, r.At)
-	for _, w := range burnWindows {
-		to.Stale(burnRate, r.At, "window", w)
+	kept := slo.TimeWindow.Duration.Count > 0
+	if kept {
+		to.Stale(remaining, r.At)
+		to.Stale(coverage, r.At)
+	}
+	for i, w := range burnWindows {
+		if !kept || judge.BurnWindows[i] <= slo.TimeWindow.Duration.Approx() {
+			to.Stale(burnRate, r.At, "window", w)
+		}
 	}
 	for _, policy := range r.Policies {
 		to.Stale(violations, r.At, "slo.policy", policy)

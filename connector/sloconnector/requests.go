@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/internal/attrs"
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
@@ -169,6 +170,9 @@ func (e *engine) one(found []selection.Found, i int, it item) reason {
 		bad = true
 	case selection.Total:
 		s.AddTotal(it.at, 1)
+		if inOne(s.SLO().Indicator.Ratio) {
+			s.AddParts(it.at, 0, 0) // one that is not good has said so
+		}
 		bad = !serves(found, use.SLO, selection.Good) && !serves(found, use.SLO, selection.Bad)
 	case selection.RawSuccess:
 		s.AddRaw(it.at, f.Value)
@@ -183,6 +187,15 @@ func (e *engine) one(found []selection.Found, i int, it item) reason {
 		s.AddExemplar(it.at, judge.Exemplar{TraceID: it.trace, SpanID: it.span, Value: f.Value})
 	}
 	return none
+}
+
+// inOne reports whether an item tells of both parts of a ratio.
+func inOne(r *openslo.Ratio) bool {
+	part := r.Good
+	if part == nil {
+		part = r.Bad
+	}
+	return part != nil && part.Signal == r.Total.Signal
 }
 
 // serves reports whether an item serves an SLO in a role.
@@ -206,7 +219,7 @@ func valid(f *selection.Found) reason {
 		return noValue
 	case math.IsNaN(f.Value), math.IsInf(f.Value, 0):
 		return notFinite
-	case f.Value == -use.Scale("", "") && (use.Range == nil || use.Range.Min > f.Value): // −1, in the unit of the source
+	case f.Value < 0 && f.Value == -use.Scale("", "") && (use.Range == nil || use.Range.Min > f.Value): // −1, in the unit of the source
 		return sentinel
 	case use.Role == selection.RawSuccess || use.Role == selection.RawFailure:
 		if f.Value < -ratioSlack || f.Value > 1+ratioSlack {
@@ -237,6 +250,7 @@ func (e *engine) groupValue(key string, point, scope, resource pcommon.Map) stri
 type recent struct {
 	limit    int
 	now, old map[uint64]struct{}
+	touched  bool // since the last checkpoint
 }
 
 func newRecent(limit int) recent {
@@ -263,6 +277,7 @@ func (r *recent) again(trace pcommon.TraceID, span pcommon.SpanID) bool {
 		clear(r.now)
 	}
 	r.now[key] = struct{}{}
+	r.touched = true
 	return false
 }
 

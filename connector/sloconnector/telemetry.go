@@ -112,7 +112,7 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	t.evicted, errs[2] = meter.Int64Counter("otelcol_slo_evictions", metric.WithUnit("{series}"),
 		metric.WithDescription("Series forgotten because nothing was heard of them."))
 	t.dropped, errs[3] = meter.Int64Counter("otelcol_slo_events_dropped", metric.WithUnit("{event}"),
-		metric.WithDescription("Violation events that no consumer took in time."))
+		metric.WithDescription("Log events, points of distributions and ends of series that no consumer took in time."))
 	t.evaluation, errs[4] = meter.Float64Histogram("otelcol_slo_evaluation_duration", metric.WithUnit("s"),
 		metric.WithDescription("Time spent on one batch."),
 		metric.WithExplicitBucketBoundaries(0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1))
