@@ -37,7 +37,8 @@ func (e *engine) publishAlerts(context.Context) {
 	e.alerts.Set(firing)
 }
 
-// maintenance names the maintenance window that a promise which an event is about is in, "" for none.
+// maintenance names the maintenance window that a promise which an event is about is in, "" for none. The caller holds the
+// mutex.
 func (e *engine) maintenance(ev *judge.Event, at time.Time) string {
 	for _, id := range ev.SLOs {
 		for _, m := range e.slos.Maintained(id) {
