@@ -72,7 +72,10 @@ func (e *engine) told(n int) {
 // sendEvents sends events and returns how many of them nobody will ever take.
 func (e *engine) sendEvents(ctx context.Context, events []judge.Event) (lost uint64) {
 	box := &e.outbox
-	err := e.logs.ConsumeLogs(ctx, e.logRecords(events))
+	e.mu.Lock()
+	ld := e.logRecords(events)
+	e.mu.Unlock()
+	err := e.logs.ConsumeLogs(ctx, ld)
 	switch {
 	case err == nil:
 		e.told(len(events))
@@ -111,7 +114,7 @@ func (e *engine) log(ev *judge.Event) {
 	}
 }
 
-// logRecords writes events as log records, those of one tenant on one resource.
+// logRecords writes events as log records, those of one tenant on one resource. The caller holds the mutex.
 func (e *engine) logRecords(events []judge.Event) plog.Logs {
 	ld := plog.NewLogs()
 	scopes := map[string]plog.ScopeLogs{}

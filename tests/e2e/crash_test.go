@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// regionalSLOs are promises, for each region apart, on histograms and on counters. Half of the events of a window may be
+// bad, and in the stories either none or all are: whatever share of a window a crash loses, or hands to the next one, its
+// verdict stays.
+const regionalSLOs = `
+apiVersion: openslo/v1
+kind: SLO
+metadata:
+  name: ttft
+  annotations: {otelcol-llm.dev/slo-id: "llm:chat:ttft:p50", otelcol-llm.dev/class: latency, otelcol-llm.dev/group-by: cloud.region}
+spec:
+  service: chat
+  indicator: {metadata: {name: ttft}, spec: {thresholdMetric: {metricSource: {type: opentelemetry, spec: {metric: "vllm:time_to_first_token_seconds"}}}}}
+  timeWindow: [{duration: 1d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives: [{op: lte, value: 0.8, target: 0.5}]
+---
+apiVersion: openslo/v1
+kind: SLO
+metadata:
+  name: errors
+  annotations: {otelcol-llm.dev/slo-id: "llm:chat:errors:50", otelcol-llm.dev/class: availability, otelcol-llm.dev/group-by: cloud.region}
+spec:
+  service: chat
+  indicator:
+    metadata: {name: errors}
+    spec:
+      ratioMetric:
+        counter: true
+        bad: {metricSource: {type: opentelemetry, spec: {metric: llm.requests.failed}}}
+        total: {metricSource: {type: opentelemetry, spec: {metric: llm.requests}}}
+  timeWindow: [{duration: 1d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives: [{target: 0.5}]
+---
+apiVersion: otelcol-llm.dev/v1alpha1
+kind: ViolationPolicy
+metadata: {name: ttft-2x30m}
+spec: {window: 30m, consecutiveWindows: 2, when: {all: [{slo: ttft}]}}
+---
+apiVersion: otelcol-llm.dev/v1alpha1
+kind: ViolationPolicy
+metadata: {name: errors-1x30m}
+spec: {window: 30m, when: {all: [{slo: errors}]}}
+`
+
+// A day's quarter, told in steps.
+const (
+	stepLength  = 30 * time.Second
+	steps       = int(6 * time.Hour / stepLength)
+	windowSteps = int(30 * time.Minute / stepLength)
+	perStep     = 10 // requests, of a replica or a gateway
+	replicas    = 2  // of a region
+)
+
+// broken are the windows of half an hour, counted from 0, in which all requests of a region are bad.
+var broken = map[string][]int{"eu": {2, 3, 4, 7, 8}, "us": {1, 2, 9, 10}, "ap": {5}}
+
+var regions = []string{"ap", "eu", "us"}
+
+func isBad(region string, step int) bool { return slices.Contains(broken[region], step/windowSteps) }
+
+// stepTime is the time of the points of a step, which holds what happened since that of the step before.
+func stepTime(t0 time.Time, step int) time.Time {
+	return t0.Add(time.Duration(step+1)*stepLength - time.Second)
+}
+
+// scrapes are the histograms of all replicas as of a step, cumulative since t0.
+func scrapes(t0 time.Time, step int) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	for _, region := range regions {
+		var fast, slow uint64
+		for i := range step + 1 {
+			if isBad(region, i) {
+				slow += perStep
+			} else {
+				fast += perStep
+			}
+		}
+		for replica := range replicas {
+			rm := md.ResourceMetrics().AppendEmpty()
+			rm.Resource().Attributes().PutStr("cloud.region", region)
+			rm.Resource().Attributes().PutStr("service.instance.id", "vllm-"+string(rune('a'+replica)))
+			m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+			m.SetName("vllm:time_to_first_token_seconds")
+			m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			p := m.Histogram().DataPoints().AppendEmpty()
+			p.SetStartTimestamp(pcommon.NewTimestampFromTime(t0))
+			p.SetTimestamp(pcommon.NewTimestampFromTime(stepTime(t0, step)))
+			p.ExplicitBounds().FromRaw([]float64{0.1, 0.25, 0.5, 0.8, 1, 2.5})
+			p.BucketCounts().FromRaw([]uint64{0, 0, fast, 0, 0, slow, 0})
+			p.SetCount(fast + slow)
+		}
+	}
+	return md
+}
+
+// increments are the counters of all gateways for a step, delta.
+func increments(t0 time.Time, step int) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	for _, region := range regions {
+		rm := md.ResourceMetrics().AppendEmpty()
+		rm.Resource().Attributes().PutStr("cloud.region", region)
+		rm.Resource().Attributes().PutStr("service.name", "gateway")
+		sm := rm.ScopeMetrics().AppendEmpty()
+		put := func(name string, n int64) {
+			m := sm.Metrics().AppendEmpty()
+			m.SetName(name)
+			m.SetEmptySum().SetIsMonotonic(true)
+			m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+			p := m.Sum().DataPoints().AppendEmpty()
+			p.SetStartTimestamp(pcommon.NewTimestampFromTime(stepTime(t0, step-1)))
+			p.SetTimestamp(pcommon.NewTimestampFromTime(stepTime(t0, step)))
+			p.SetIntValue(n)
+		}
+		put("llm.requests", perStep)
+		failed := int64(0)
+		if isBad(region, step) {
+			failed = perStep
+		}
+		put("llm.requests.failed", failed)
+	}
+	return md
+}
+
+// replay tells the story. A scrape that fails is over: the next one tells what it would have. Increments are sent until they
+// are acknowledged.
+type replay struct {
+	mu   sync.Mutex
+	acks []time.Time // by step
+}
+
+func (r *replay) run(ctx context.Context, otlp string, t0 time.Time, pace time.Duration) {
+	for step := range steps {
+		_ = post(ctx, otlp, scrapes(t0, step))
+		for delta := increments(t0, step); post(ctx, otlp, delta) != nil; {
+			if ctx.Err() != nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		r.mu.Lock()
+		r.acks = append(r.acks, time.Now())
+		r.mu.Unlock()
+		time.Sleep(pace)
+	}
+}
+
+func (r *replay) step() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.acks)
+}
+
+// ackedBetween is in how many steps increments were acknowledged.
+func (r *replay) ackedBetween(from, to time.Time) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, at := range r.acks {
+		if !at.Before(from) && !at.After(to) {
+			n++
+		}
+	}
+	return n
+}
+
+// Scenario: six hours of three regions are replayed in half a minute, and meanwhile the Collector is killed ten times, at any
+// moment. It writes a checkpoint each second, which is ten minutes of the story.
+// Guarantees: of cumulative input every event is counted once, and the budget is that of a run that nobody disturbed; of delta
+// input, that is sent until it is acknowledged, none is counted twice, and no more is lost than was acknowledged in the
+// interval before a kill; each violation is told, opened and closed, by the same id and as of the same time, and no other.
+func TestTenCrashesLoseNoMoreThanACheckpointIntervalAndNoViolation(t *testing.T) {
+	const (
+		kills = 10
+		pace  = 45 * time.Millisecond
+		// A checkpoint that was not complete when the process was killed had begun an interval after the one before, and that
+		// one's time counts from its beginning.
+		interval = time.Second + 500*time.Millisecond
+	)
+	t0 := time.Now().UTC().Truncate(time.Hour).Add(-8 * time.Hour)
+	quietTo, to := newSink(t), newSink(t)
+	quiet := startTeller(t, regionalSLOs, brisk, quietTo.URL, true)
+	(&replay{}).run(t.Context(), quiet.otlp, t0, 0)
+
+	x := startTeller(t, regionalSLOs, kept, to.URL, true)
+	began := time.Now()
+	story, over := &replay{}, make(chan struct{})
+	go func() {
+		defer close(over)
+		story.run(t.Context(), x.otlp, t0, pace)
+	}()
+	random := rand.New(rand.NewPCG(4, 9))
+	var killed []time.Time
+	for i := range kills {
+		// One in each tenth of the story. The first checkpoint is a second after the start.
+		at := i*steps/kills + steps/kills*15/100 + random.IntN(steps/kills*7/10)
+		if i == 0 {
+			at = steps / kills * 6 / 10
+		}
+		require.Eventually(t, func() bool { return story.step() >= at }, 30*time.Second, time.Millisecond, "the story stands still")
+		time.Sleep(time.Duration(random.IntN(int(pace))))
+		killed = append(killed, time.Now())
+		x.Kill()
+		x.start()
+	}
+	<-over
+	end := t0.Add(6 * time.Hour)
+	quietTo.waitJudged(t, end, 2*len(regions))
+	to.waitJudged(t, end, 2*len(regions))
+
+	want, _ := quietTo.once()
+	got, came := to.once()
+	assert.Len(t, want, 8+10, "two windows in a row were broken four times, single ones five times: %v", want)
+	assert.Equal(t, want, got)
+	canLose := 0
+	for _, at := range killed {
+		canLose += perStep * story.ackedBetween(at.Add(-interval), at)
+	}
+	for _, region := range regions {
+		bad := float64(perStep * windowSteps * len(broken[region]))
+		all := float64(perStep * steps)
+		count := func(s *sink, slo, outcome string) float64 {
+			t.Helper()
+			return s.last(t, "slo.sli.events", "slo_id", slo, "cloud.region", region, "outcome", outcome).value
+		}
+		gauge := func(s *sink, name, slo string) float64 {
+			t.Helper()
+			return s.last(t, name, "slo_id", slo, "cloud.region", region).value
+		}
+		const ttft, errors = "llm:chat:ttft:p50", "llm:chat:errors:50"
+		for _, s := range []*sink{quietTo, to} {
+			assert.InDelta(t, replicas*bad, count(s, ttft, "bad"), 0, region)
+			assert.InDelta(t, replicas*(all-bad), count(s, ttft, "good"), 0, region)
+			assert.InDelta(t, 1-bad/all/0.5, gauge(s, "slo.error_budget.remaining", ttft), 1e-9, region)
+		}
+		assert.InDelta(t, bad, count(quietTo, errors, "bad"), 0, region)
+		assert.InDelta(t, all-bad, count(quietTo, errors, "good"), 0, region)
+		for _, slo := range []string{ttft, errors} {
+			assert.InDelta(t, gauge(quietTo, "slo.error_budget.coverage", slo), gauge(to, "slo.error_budget.coverage", slo), 0.005, "%s %s", slo, region)
+			assert.InDelta(t, gauge(quietTo, "slo.violations", slo), gauge(to, "slo.violations", slo), 0, "%s %s", slo, region)
+		}
+
+		gotBad, gotGood := count(to, errors, "bad"), count(to, errors, "good")
+		lost := all - gotBad - gotGood
+		assert.LessOrEqual(t, gotBad, bad, region)
+		assert.LessOrEqual(t, gotGood, all-bad, region)
+		assert.LessOrEqual(t, lost, float64(canLose), region)
+		assert.InDelta(t, 1-gotBad/(gotBad+gotGood)/0.5, gauge(to, "slo.error_budget.remaining", errors), 1e-9, "the books of %s and its counters agree", region)
+		t.Logf("%s: of %g events that were sent as increments, %g were lost; %d were acknowledged in the intervals before a kill", region, all, lost, canLose)
+	}
+	t.Logf("%d kills in %s; %d events, of which %d were told again; checkpoints: %s", kills, time.Since(began).Round(time.Second), len(want), came-len(got), x.checkpoints())
+	assert.Equal(t, 0, x.Stop())
+	assert.Equal(t, 0, quiet.Stop())
+}
