@@ -72,10 +72,7 @@ func (e *engine) told(n int) {
 // sendEvents sends events and returns how many of them nobody will ever take.
 func (e *engine) sendEvents(ctx context.Context, events []judge.Event) (lost uint64) {
 	box := &e.outbox
-	e.mu.Lock()
-	ld := e.logRecords(events)
-	e.mu.Unlock()
-	err := e.logs.ConsumeLogs(ctx, ld)
+	err := e.logs.ConsumeLogs(ctx, e.logRecords(events))
 	switch {
 	case err == nil:
 		e.told(len(events))
@@ -114,7 +111,7 @@ func (e *engine) log(ev *judge.Event) {
 	}
 }
 
-// logRecords writes events as log records, those of one tenant on one resource. The caller holds the mutex.
+// logRecords writes events as log records, those of one tenant on one resource.
 func (e *engine) logRecords(events []judge.Event) plog.Logs {
 	ld := plog.NewLogs()
 	scopes := map[string]plog.ScopeLogs{}
