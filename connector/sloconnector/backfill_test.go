@@ -232,3 +232,44 @@ func TestThePastOfAGroupIsItsOwn(t *testing.T) {
 	assert.InDelta(t, 1, r.result("slo.error_budget.coverage", "llm:chat:ttft:p95", "model_name", "qwen"), 0.01)
 	assert.InDelta(t, 0, r.result("slo.error_budget.coverage", "llm:chat:ttft:p95", "model_name", "llama"), 0.01)
 }
+
+// Guarantees: a composite is not asked for, its parts are; and its coverage is theirs.
+func TestThePastOfACompositeIsThatOfItsParts(t *testing.T) {
+	p := newMemory(t, map[string]string{})
+	r := remembering(t, newHost(t, `
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: both}
+spec:
+  service: chat
+  timeWindow: [{duration: 28d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives:
+    - {displayName: one, target: 0.95, indicatorRef: a, compositeWeight: 1, op: lte, value: 0.8}
+    - {displayName: two, target: 0.95, indicatorRef: b, compositeWeight: 1, op: lte, value: 0.8}
+---
+apiVersion: openslo/v1
+kind: SLI
+metadata: {name: a}
+spec: {thresholdMetric: {metricSource: {type: opentelemetry, spec: {metric: "vllm:time_to_first_token_seconds"}}}}
+---
+apiVersion: openslo/v1
+kind: SLI
+metadata: {name: b}
+spec: {thresholdMetric: {metricSource: {type: opentelemetry, spec: {metric: "vllm:e2e_request_latency_seconds"}}}}
+`), p.URL, t0)
+	for minute := range 5 {
+		for _, name := range []string{"vllm:time_to_first_token_seconds", "vllm:e2e_request_latency_seconds"} {
+			md := minuteOf(minute, ttftBounds, 0, 0, 10, 0, 0, 0, 0)
+			md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetName(name)
+			r.clock = t0.Add(time.Duration(minute+1) * time.Minute)
+			r.send(md)
+		}
+	}
+	r.wait(2 * time.Minute)
+	for range 15 {
+		r.wait(time.Second)
+	}
+	assert.InDelta(t, -1, r.result("slo.error_budget.remaining", "llm:chat:both:composite"), 0.02)
+	assert.InDelta(t, 1, r.result("slo.error_budget.coverage", "llm:chat:both:composite"), 0.01)
+}

@@ -121,6 +121,12 @@ func isDistribution(name string) bool {
 
 // distribution takes what other connectors have heard.
 func (e *engine) distribution(b *batch) {
+	switch b.metric.Type() {
+	case pmetric.MetricTypeHistogram, pmetric.MetricTypeExponentialHistogram:
+	default:
+		e.counts.refuse(unsupportedShape, pointsOf(b.metric))
+		return
+	}
 	if temporalityOf(b.metric) != pmetric.AggregationTemporalityDelta {
 		e.counts.refuse(noTemporality, pointsOf(b.metric))
 		return

@@ -389,3 +389,17 @@ func TestADistributionThatMeansNothingIsRefused(t *testing.T) {
 	})
 	f("unknown_slo", func(_ pmetric.Metric, p pmetric.HistogramDataPoint) { p.Attributes().PutStr("slo_id", "x") })
 }
+
+// Guarantees: what has the name and not the shape takes nobody down.
+func TestADistributionOfAnotherShapeIsRefused(t *testing.T) {
+	r := newRig(t, ttftDocs, nil)
+	r.send(metricsOf("slo.sli.distribution", func(pmetric.Metric) {})) // no data at all
+	md, points := gaugeOf("slo.sli.distribution")
+	addNumber(points, t0, t0, 1)
+	r.send(md)
+	md, points = sumOf("slo.sli.distribution", deltas, true)
+	addNumber(points, t0, t0, 1)
+	r.send(md)
+	r.send(metricsOf("slo.sli.distribution", func(m pmetric.Metric) { m.SetEmptySummary().DataPoints().AppendEmpty() }))
+	assert.Equal(t, map[string]int64{"unsupported_shape": 3}, r.refused())
+}

@@ -146,8 +146,10 @@ func pointsOf(m pmetric.Metric) int {
 		return m.ExponentialHistogram().DataPoints().Len()
 	case pmetric.MetricTypeGauge:
 		return m.Gauge().DataPoints().Len()
-	default:
+	case pmetric.MetricTypeSummary:
 		return m.Summary().DataPoints().Len()
+	default:
+		return 0
 	}
 }
 

@@ -65,7 +65,7 @@ func (e *engine) sum(b *batch, in *input, at int64, sum pmetric.Sum, p pmetric.N
 	if start != 0 {
 		span = at - int64(start)
 	}
-	e.give(b, in, int64(start), at, p.Exemplars(), func(t *binding) reason { return increase(t, at, v, span) })
+	e.give(b, in, e.heardSince(start, at), at, p.Exemplars(), func(t *binding) reason { return increase(t, at, v, span) })
 }
 
 // summary takes the number of events of a summary. Its quantiles are those of a window of the source's own, and those of two
@@ -194,7 +194,7 @@ func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.Ag
 		e.counts.refuse(why, 1)
 		return
 	}
-	since := int64(p.StartTimestamp())
+	since := e.heardSince(p.StartTimestamp(), at)
 	if temporality == pmetric.AggregationTemporalityCumulative {
 		before := in.explicit.Last()
 		added, outcome := in.explicit.Add(e.since(in, at, p.StartTimestamp()), bounds, counts, e.input.added)
@@ -253,7 +253,7 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 	}
 	// Of a native histogram, values that are not a number are counted and in no bucket, and make the sum NaN.
 	unknown := p.Count() - n
-	since := int64(p.StartTimestamp())
+	since := e.heardSince(p.StartTimestamp(), at)
 	if temporality == pmetric.AggregationTemporalityCumulative {
 		before := in.exponential.Last()
 		outcome := in.exponential.Add(e.since(in, at, p.StartTimestamp()), h, &e.input.difference)
@@ -295,6 +295,15 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 		}
 		return none
 	})
+}
+
+// heardSince is the event time from which on a point tells of all that happened, 0 for none. One further back than anybody is
+// waited for is no interval between two points but, say, the start of a process that is written on each of them.
+func (e *engine) heardSince(start pcommon.Timestamp, at int64) int64 {
+	if at-int64(start) > int64(e.cfg.SeriesTTL) {
+		return 0
+	}
+	return int64(start)
 }
 
 // since places a cumulative point: its first counts as a whole only if the series began in the pane of the point.

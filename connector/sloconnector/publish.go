@@ -219,8 +219,9 @@ func (e *engine) tally(batch *emit.Batch, t *judge.Tally) {
 
 // of is where results go: who the tenant is, and which collector says so.
 func (e *engine) of(batch *emit.Batch, of *judge.Identity) emit.Series {
+	target := of.SLO().Target() // for some twenty points
 	return batch.Resource(of.Tenant(e.tenants.Keys()), func(m pcommon.Map) { e.describeResource(m, of) }).
-		Series(func(m pcommon.Map) { e.describe(m, of) })
+		Series(func(m pcommon.Map) { e.label(m, of, target) })
 }
 
 func (e *engine) describeResource(m pcommon.Map, of *judge.Identity) {
@@ -240,13 +241,15 @@ func (e *engine) describeCollector(m pcommon.Map) {
 }
 
 // describe writes the canonical labels and the group, and the tenant where the group tells it.
-func (e *engine) describe(m pcommon.Map, of *judge.Identity) {
+func (e *engine) describe(m pcommon.Map, of *judge.Identity) { e.label(m, of, of.SLO().Target()) }
+
+func (e *engine) label(m pcommon.Map, of *judge.Identity, target string) {
 	slo := of.SLO()
 	m.EnsureCapacity(8)
 	m.PutStr(labels.SLOID, slo.ID)
 	m.PutStr(labels.Service, slo.Service)
 	m.PutStr(labels.Class, string(slo.Class))
-	m.PutStr(labels.Target, slo.Target())
+	m.PutStr(labels.Target, target)
 	m.PutStr(labels.Unit, slo.Unit)
 	var tenant string
 	of.Group(func(key, value string) {

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -427,7 +428,13 @@ func TestOnlyWhatHasChangedIsWritten(t *testing.T) {
 // Scenario: input goes on while a checkpoint is encoded.
 // Guarantees: the checkpoint is of the moment in which it was taken.
 func TestACheckpointIsOfOneMoment(t *testing.T) {
-	for name, batches := range map[string][]pmetric.Metrics{"explicit": cumulated(), "exponential": {
+	seconds := hour()[:4] // of one minute
+	for i, md := range seconds {
+		p := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Histogram().DataPoints().At(0)
+		p.SetStartTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Duration(i) * time.Second)))
+		p.SetTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Duration(i+1) * time.Second)))
+	}
+	for name, batches := range map[string][]pmetric.Metrics{"delta": seconds, "explicit": cumulated(), "exponential": {
 		exponentialOf(cumulative, t0.Add(-time.Hour), t0.Add(time.Second), 1), exponentialOf(cumulative, t0.Add(-time.Hour), t0.Add(2*time.Second), 5),
 		exponentialOf(cumulative, t0.Add(-time.Hour), t0.Add(3*time.Second), 9), exponentialOf(cumulative, t0.Add(-time.Hour), t0.Add(4*time.Second), 12),
 	}} {

@@ -237,3 +237,31 @@ func TestMinusOneIsAValueWhereTheRangeSaysSo(t *testing.T) {
 	f(", range: [-1, 1]", [2]float64{1, 1}, map[string]int64{})
 	f(", range: [0, 1]", [2]float64{1, 0}, map[string]int64{"sentinel": 1})
 }
+
+// Scenario: delta points that all have the start of their process, or of time, as their start.
+// Guarantees: they count, and do not claim that somebody has watched since then.
+func TestAStartLongAgoIsNoCoverage(t *testing.T) {
+	for _, start := range []time.Time{time.Unix(0, 1), t0.Add(-20 * 24 * time.Hour)} {
+		for name, one := range map[string]func(at time.Time) pmetric.Metrics{
+			"explicit": func(at time.Time) pmetric.Metrics {
+				md, points := histogramOf("vllm:time_to_first_token_seconds", deltas)
+				fillHistogram(points.AppendEmpty(), start, at, ttftBounds, 0, 0, 10, 0, 0, 0, 0)
+				return md
+			},
+			"exponential": func(at time.Time) pmetric.Metrics { return exponentialOf(deltas, start, at, 1) },
+			"sum": func(at time.Time) pmetric.Metrics {
+				md, points := sumOf("vllm:time_to_first_token_seconds", deltas, true)
+				addNumber(points, start, at, 10)
+				return md
+			},
+		} {
+			r := newRig(t, ttftDocs, nil)
+			for minute := range 5 {
+				r.send(one(t0.Add(time.Duration(minute) * time.Minute)))
+			}
+			r.wait(2 * time.Minute)
+			assert.InDelta(t, 4.0/(28*24*60), r.result("slo.error_budget.coverage", ttftID), 2.0/(28*24*60), name)
+			assert.Empty(t, r.refused(), name)
+		}
+	}
+}

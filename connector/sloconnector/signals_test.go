@@ -4,6 +4,8 @@ package sloconnector
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/configtest"
 	"github.com/otelcol-llm/otelcol-llm/internal/lifecycletest"
 )
 
@@ -180,4 +183,53 @@ func TestABlockedConsumerCostsNoCheckpoint(t *testing.T) {
 	require.True(t, r.known)
 	r.wait(time.Second)
 	assert.Equal(t, [2]float64{100, 0}, r.outcomes("llm:chat:ttft:p95"))
+}
+
+// Scenario: senders of every signal, a catalog that changes, checkpoints, alerts, maintenance, a Prometheus that is asked, and a
+// shutdown in the middle of it; for the race detector.
+func TestEverythingAtOnce(t *testing.T) {
+	maintained := everySignal + `
+apiVersion: otelcol-llm.dev/v1alpha1
+kind: MaintenanceWindow
+metadata: {name: upgrade}
+spec: {effect: silence, startTime: ` + t0.Format("2006-01-02 15:04:05") + `, timeZone: UTC, duration: 1h}
+`
+	s, p, d := newSiren(t), newMemory(t, map[string]string{}), newDisk()
+	h := newHost(t, everySignal)
+	versions := []*host{h, newHost(t, maintained), newHost(t, ttftDocs)}
+	var version atomic.Int64
+	source := &swapping{host: h, pick: func() *host { return versions[version.Load()%3] }}
+	h.others = map[component.ID]component.Component{diskID: d, component.MustNewID("slo_catalog"): source}
+	for round := range 2 {
+		cfg := createDefaultConfig().(*Config)
+		backfillFrom(t, p.URL)(cfg)
+		alerts, err := configtest.Read(t, "testdata/config.yaml", "slo/alerts", createDefaultConfig().(*Config))
+		require.NoError(t, err)
+		cfg.Alertmanager = alerts.Alertmanager
+		cfg.Alertmanager.Get().Endpoints = []string{s.URL}
+		cfg.Storage, cfg.CheckpointInterval, cfg.Lateness, cfg.RefreshInterval = &diskID, time.Millisecond, 0, time.Millisecond
+		cfg.Metrics = switched(t, "slo.sli.distribution", true)
+		m := new(consumertest.MetricsSink)
+		a := allSignals(t, cfg, m, new(consumertest.LogsSink))
+		require.NoError(t, a.Start(t.Context(), h))
+		var senders sync.WaitGroup
+		for sender := range 3 {
+			senders.Go(func() {
+				for i, md := range hour(2, 3, 4) {
+					_ = a.metrics[0].ConsumeMetrics(t.Context(), md)
+					_ = a.traces[0].ConsumeTraces(t.Context(), requestSpan(1000*sender+i, t0.Add(time.Duration(i)*time.Minute), 0.5, 0.01))
+					_ = a.logs[0].ConsumeLogs(t.Context(), evaluation(t0.Add(time.Duration(i)*time.Minute), "x", func(m pcommon.Map) { m.PutDouble("score", 0.9) }))
+					version.Add(1)
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+		}
+		if time.Sleep(400 * time.Millisecond); round > 0 {
+			senders.Wait()
+		}
+		require.NoError(t, a.Shutdown(t.Context()))
+		senders.Wait()
+		assert.NotZero(t, m.DataPointCount())
+	}
+	assert.NotEmpty(t, d.values)
 }
