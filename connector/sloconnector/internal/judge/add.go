@@ -145,17 +145,21 @@ func (s *Series) addRatio(t int64, good, total float64) {
 
 // AddExemplar offers a trace that stands for a value; the worst of a window is kept.
 func (s *Series) AddExemplar(t int64, e Exemplar) {
+	if !e.known() {
+		return
+	}
 	e.Time = t
-	if p := s.pane(t); s.worse(e, p.worst) {
-		p.worst = e
+	if p := s.pane(t); s.worse(&e, p.worst) {
+		kept := e // so that only what is kept takes memory
+		p.worst = &kept
 	}
 }
 
 // worse reports whether a is a better witness of a broken promise than b. The first of equals stays, whatever the order.
-func (s *Series) worse(a, b Exemplar) bool {
+func (s *Series) worse(a, b *Exemplar) bool {
 	switch {
-	case !a.known() || !b.known():
-		return a.known()
+	case a == nil || b == nil:
+		return a != nil
 	case a.Value == b.Value:
 		return cmp.Or(cmp.Compare(a.Time, b.Time), bytes.Compare(a.TraceID[:], b.TraceID[:]), bytes.Compare(a.SpanID[:], b.SpanID[:])) < 0
 	case s.slo.Indicator.Threshold == nil || s.slo.Objective.Op.AtMost():

@@ -171,8 +171,8 @@ func (s *Series) settle(a *sums, start int64) {
 		a.goodSum = 0
 	}
 	c := budget.Counts{Good: float64(a.good.Rounded) + a.goodSum, Total: float64(a.n) + max(a.totalSum, 0)}
-	if a.worst.known() && c.Good < c.Total {
-		s.witness = a.worst
+	if a.worst != nil && c.Good < c.Total {
+		s.witness, s.shown = a.worst, false
 	}
 	if s.promise.slice > 0 {
 		s.account.slice.good += c.Good

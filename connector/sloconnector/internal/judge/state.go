@@ -69,7 +69,7 @@ type SeriesState struct {
 	Rate     intervalState
 	Account  accountState
 	Alerts   []AlertState
-	Witness  Exemplar
+	Witness  *Exemplar
 	Good     float64
 	Total    float64
 	Closed   [2]float64 // good and total
@@ -117,7 +117,7 @@ type sumsState struct {
 	Amount      float64
 	GoodSum     float64
 	TotalSum    float64
-	Worst       Exemplar
+	Worst       *Exemplar
 	First, Last int64
 }
 
@@ -125,7 +125,7 @@ type intervalState struct {
 	_      struct{} `cbor:",toarray"`
 	Amount float64
 	Heard  bool
-	Worst  Exemplar
+	Worst  *Exemplar
 }
 
 type accountState struct {
