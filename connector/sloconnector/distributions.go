@@ -24,13 +24,15 @@ import (
 //     attribute outcome (judge.Outcome): what was known of their values before they shared buckets, the buckets cannot tell.
 //     What a source's unit makes of their boundaries stands in the attribute factor, for which OTLP has no place.
 //     Events without a value are told by their number alone, as are those that should have been measured.
-//   - Of a ratio indicator, the count of the point is the total and its sum are the good events.
+//   - Of a ratio indicator, the count of the point is the total and its sum are the good events; where one of the parts has
+//     come further than the other, the outcome is uneven.
 //   - Of an objective on a rate, the sum is what was added up.
 
 // The values of the attribute outcome besides those of judge.Outcomes.
 const (
 	outcomeUnknown  = "unknown"
 	outcomeExpected = "expected"
+	outcomeUneven   = "uneven"
 )
 
 // distributions collects what the judge tells until it is published. The engine's mutex guards it.
@@ -54,7 +56,11 @@ func (d *distributions) add(x *judge.Distribution) {
 	w := writer{Series: d.engine.of(d.out.next(), x.Of), start: x.Start, end: x.End}
 	switch {
 	case x.Ratio:
-		w.counts(count(x.TotalSum), x.GoodSum)
+		if x.Even {
+			w.counts(count(x.TotalSum), x.GoodSum)
+		} else {
+			w.counts(count(x.TotalSum), x.GoodSum, "outcome", outcomeUneven)
+		}
 	case x.Rate:
 		w.counts(0, x.Amount)
 	default:
@@ -154,7 +160,7 @@ func (e *engine) distribution(b *batch) {
 		part(e, b, p, func(s *judge.Series, at int64, outcome string) bool {
 			switch slo := s.SLO(); {
 			case slo.Indicator.Ratio != nil:
-				s.AddParts(at, p.Sum(), float64(n))
+				s.AddParts(at, p.Sum(), float64(n), outcome != outcomeUneven)
 			case slo.Indicator.Threshold == nil:
 			case slo.Indicator.Threshold.Rate > 0:
 				s.AddAmount(at, p.Sum())

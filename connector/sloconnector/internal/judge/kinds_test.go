@@ -176,3 +176,37 @@ func TestNothingMeasuredIsNoData(t *testing.T) {
 	assert.Equal(t, NoData, s.Result().State)
 	assert.True(t, math.IsNaN(s.Result().Value))
 }
+
+// Scenario: the parts of a ratio come from sources whose clocks differ a little, so good events and the total of the same requests
+// lie in different minutes.
+// Guarantees: nothing is counted bad for that, whichever comes first; what is missing when the window closes is.
+func TestPartsOfARatioInDifferentMinutesAreOneRatio(t *testing.T) {
+	for _, goodFirst := range []bool{true, false} {
+		j := newJudge([]openslo.SLO{kept(0.9, rolling("28d"))})
+		s := j.Series(0, nil)
+		first, second := s.AddGood, s.AddTotal
+		if !goodFirst {
+			first, second = second, first
+		}
+		for m := range int64(4) {
+			n := float64(100 + 10*m)
+			first(t0+(m+1)*minute-1, n)
+			second(t0+(m+1)*minute+1, n)
+			j.Advance(t0 + m*minute)
+		}
+		j.Advance(t0 + 5*minute)
+		assert.InDelta(t, 1, balanceOf(t, s).Remaining, 1e-9, goodFirst)
+		good, bad, _ := s.Events()
+		assert.Equal(t, []uint64{460, 0}, []uint64{good, bad}, goodFirst)
+
+		s.AddTotal(t0+5*minute, 100)
+		s.AddGood(t0+6*minute, 40)
+		j.Advance(t0 + 9*minute)
+		good, bad, _ = s.Events()
+		assert.Equal(t, []uint64{460, 0}, []uint64{good, bad}, "its window is open")
+		j.Advance(t0 + 10*minute)
+		good, bad, _ = s.Events()
+		assert.Equal(t, []uint64{500, 60}, []uint64{good, bad})
+		assert.InDelta(t, 1-60.0/560/0.1, balanceOf(t, s).Remaining, 1e-9)
+	}
+}

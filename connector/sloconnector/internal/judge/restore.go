@@ -75,7 +75,8 @@ func (j *Judge) restore(p *promise, st *SeriesState, shared *boundaries) error {
 	}
 	s := j.open(p, key, st.Values, st.Overflow)
 	p.seen = p.seen || st.First != window.Unset
-	s.good, s.total, s.closed.good, s.closed.total = st.Good, st.Total, st.Closed[0], st.Closed[1]
+	s.good, s.total = st.Good, st.Total
+	s.open, s.closed = parts{st.Open[0], st.Open[1]}, parts{st.Closed[0], st.Closed[1]}
 	s.partAt, s.totalAt, s.first, s.newest, s.lastData = st.PartAt, st.TotalAt, st.First, st.Newest, st.LastData
 	s.told = told{st.Told[0], st.Told[1], st.ToldAt}
 	s.rate = interval{st.Rate.Amount, st.Rate.Heard, st.Rate.Worst}
@@ -127,7 +128,7 @@ func (a *sums) restore(st *sumsState, shared *boundaries) error {
 	*a = sums{
 		n: st.N, good: sketch.Split{Certain: st.Good[0], Rounded: st.Good[1], Possible: st.Good[2]}, values: a.values, partial: st.Partial,
 		unknown: st.Unknown, expected: st.Expected, amount: st.Amount, goodSum: st.GoodSum, totalSum: st.TotalSum, worst: st.Worst,
-		first: st.First, last: st.Last,
+		first: st.First, last: st.Last, partAt: st.PartAt, totalAt: st.TotalAt,
 	}
 	if st.Values == nil {
 		return nil

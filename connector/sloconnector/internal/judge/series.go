@@ -26,8 +26,9 @@ type Series struct {
 	shown    bool      // it was told
 	good     float64   // events since the series began
 	total    float64
-	closed   struct{ good, total float64 } // those in closed panes; ratio indicators
-	partAt   int64                         // newest event time of good or bad events, and of the total; ratio indicators
+	open     parts // of a ratio: in closed panes, and not counted yet, since one of the parts has come further than the other
+	closed   parts // of a ratio: counted
+	partAt   int64 // newest event time of good or bad events, and of the total; ratio indicators
 	totalAt  int64
 	told     told
 	first    int64  // start of the pane of the first input
@@ -65,10 +66,15 @@ type sums struct {
 
 	goodSum  float64 // for a ratio indicator
 	totalSum float64
+	partAt   int64 // newest event time of good or bad events, and of the total; 0 without
+	totalAt  int64
 	worst    *Exemplar
 
 	first, last int64 // event time from which on, and up to which, input speaks; 0 without input
 }
+
+// parts are those of a ratio.
+type parts struct{ good, total float64 }
 
 // interval is the open interval of an objective on a rate.
 type interval struct {
