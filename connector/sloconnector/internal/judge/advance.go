@@ -37,6 +37,7 @@ func (j *Judge) begin(watermark int64) bool {
 		j.begun = j.begun || window.Start(oldest, c.pane)+int64(c.pane) <= watermark
 	}
 	if j.begun {
+		j.lastData = oldest // until its pane is closed
 		for _, c := range j.classes {
 			c.next = window.Start(oldest, c.pane)
 		}

@@ -176,3 +176,17 @@ func TestBoundariesAreSharedAfterARestart(t *testing.T) {
 	require.Len(t, shared, 2)
 	assert.Same(t, &shared[0][0], &shared[1][0])
 }
+
+// Scenario: panes of 20 seconds are closed, and the first minute, in which all input lies, is not.
+// Guarantees: a checkpoint of that moment is taken up.
+func TestAStateOfTheFirstMinuteIsTakenUp(t *testing.T) {
+	j := New(everything(), everyOption())
+	(&input{t: t0 + minute/2, slo: explicitSLO, pod: "a", n: 3, role: 3}).give(j)
+	j.Advance(t0 + minute/3)
+	require.True(t, j.begun)
+	h, all := stateOf(j)
+	again := New(everything(), everyOption())
+	_, err := again.Restore(through(t, h, all))
+	require.NoError(t, err)
+	sameJudges(t, j, again, "taken up")
+}
