@@ -171,7 +171,7 @@ func (e *engine) one(found []selection.Found, i int, it item) reason {
 	case selection.Total:
 		s.AddTotal(it.at, 1)
 		if inOne(s.SLO().Indicator.Ratio) {
-			s.AddParts(it.at, 0, 0) // one that is not good has said so
+			s.AddParts(it.at, 0, 0, true) // one that is not good has said so
 		}
 		bad = !serves(found, use.SLO, selection.Good) && !serves(found, use.SLO, selection.Bad)
 	case selection.RawSuccess:

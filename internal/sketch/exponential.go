@@ -209,7 +209,7 @@ func (e *Exponential) downscale(by int32) {
 }
 
 func (e *Exponential) reset() {
-	e.ZeroCount, e.ZeroThreshold = 0, 0
+	e.Scale, e.ZeroCount, e.ZeroThreshold = MaxScale, 0, 0
 	e.Positive = Buckets{Counts: e.Positive.Counts[:0]}
 	e.Negative = Buckets{Counts: e.Negative.Counts[:0]}
 }

@@ -143,6 +143,9 @@ func SumFits(bounds []float64, counts []uint64, sum float64) bool {
 			most += float64(n) * hi
 		}
 	}
+	if math.IsInf(sum, 0) { // of an infinite value, which only an open-ended bucket holds
+		return sum == least || sum == most
+	}
 	tolerance := sumTolerance * math.Max(math.Abs(sum), 1)
 	return sum >= least-tolerance && sum <= most+tolerance
 }

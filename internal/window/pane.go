@@ -49,6 +49,9 @@ type Pool[A any] struct {
 // maxFree bounds the accumulators of a Pool: a replay opens a great many panes at once, live input two a series.
 const maxFree = 100_000
 
+// few panes are moved when the oldest is taken, so that the room before them is used again.
+const few = 64
+
 // At returns the accumulator of the pane that begins at start, opening it with one of the pool if there is none.
 func (p *Panes[A]) At(start int64, pool *Pool[A]) *A {
 	i := len(p.open)
@@ -75,7 +78,12 @@ func (p *Panes[A]) Take(start int64) *A {
 		return nil
 	}
 	acc := p.open[0].Acc
-	p.open = slices.Delete(p.open, 0, 1)
+	if len(p.open) > few {
+		p.open[0] = Pane[A]{}
+		p.open = p.open[1:] // moving them all for each would take a replay of months for ever
+	} else {
+		p.open = slices.Delete(p.open, 0, 1)
+	}
 	return acc
 }
 

@@ -230,3 +230,33 @@ func BenchmarkObserve(b *testing.B) {
 		})
 	}
 }
+
+// Scenario: a replay opens far more panes at once than live input does.
+// Guarantees: what is kept to be used again is bounded, and nobody is given an accumulator twice.
+func TestAPoolIsBoundedAndGivesEachAccumulatorOnce(t *testing.T) {
+	var pool Pool[int]
+	var panes Panes[int]
+	for start := range int64(maxFree + 10) {
+		*panes.At(start, &pool) = 0
+	}
+	for start := range int64(maxFree + 10) {
+		panes.Release(panes.Take(start), &pool)
+	}
+	assert.Len(t, pool.free, maxFree)
+	var one, other Panes[int]
+	assert.NotSame(t, one.At(1, &pool), other.At(1, &pool))
+}
+
+func TestThePanesThatAreOpenAreToldOldestFirst(t *testing.T) {
+	var p Panes[int]
+	var pool Pool[int]
+	for _, start := range []int64{30, 10, 20} {
+		*p.At(start, &pool) = int(start)
+	}
+	var starts []int64
+	for _, pane := range p.All() {
+		starts = append(starts, pane.Start)
+		assert.Equal(t, int(pane.Start), *pane.Acc)
+	}
+	assert.Equal(t, []int64{10, 20, 30}, starts)
+}

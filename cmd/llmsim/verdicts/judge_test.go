@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -207,9 +206,11 @@ func (t *told) logs(_ context.Context, ld plog.Logs) error {
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, r := range sl.LogRecords().All() {
-				if strings.HasPrefix(r.EventName(), "slo.violation.") {
-					t.log = append(t.log, fmt.Sprintf("%s  %s %s: %s", timeOfDay(r.Timestamp().AsTime()), r.EventName(), text(r.Attributes(), "slo.policy"), r.Body().Str()))
+				of := text(r.Attributes(), "slo.policy")
+				if of == "" { // a burn rate that is of no AlertPolicy
+					of = text(r.Attributes(), "slo_id")
 				}
+				t.log = append(t.log, fmt.Sprintf("%s  %s %s: %s", timeOfDay(r.Timestamp().AsTime()), r.EventName(), of, r.Body().Str()))
 			}
 		}
 	}

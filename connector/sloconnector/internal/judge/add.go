@@ -106,37 +106,40 @@ func (s *Series) AddAmount(t int64, v float64) { s.pane(t).amount += v }
 // AddGood adds good events of a ratio, AddBad bad ones, AddTotal events. Good and total, or bad and total, come in
 // points of their own.
 func (s *Series) AddGood(t int64, n float64) {
-	s.partAt = max(s.partAt, t)
-	s.addRatio(t, n, 0)
+	s.addRatio(t, n, 0, true, false)
 }
 
 // AddBad adds bad events of a ratio.
 func (s *Series) AddBad(t int64, n float64) {
-	s.partAt = max(s.partAt, t)
-	s.addRatio(t, -n, 0) // good = total − bad
+	s.addRatio(t, -n, 0, true, false) // good = total − bad
 }
 
 // AddTotal adds events of a ratio.
 func (s *Series) AddTotal(t int64, n float64) {
-	s.totalAt = max(s.totalAt, t)
+	good := 0.0
 	if s.slo.Indicator.Ratio.Bad != nil {
-		s.addRatio(t, n, n)
-		return
+		good = n
 	}
-	s.addRatio(t, 0, n)
+	s.addRatio(t, good, n, false, true)
 }
 
 // AddRaw adds one event that is a ratio of good already, in [0, 1].
-func (s *Series) AddRaw(t int64, good float64) { s.addRatio(t, good, 1) }
+func (s *Series) AddRaw(t int64, good float64) { s.addRatio(t, good, 1, true, true) }
 
-// AddParts adds what another judge of the same ratio has counted, both parts at once.
-func (s *Series) AddParts(t int64, good, total float64) {
-	s.partAt, s.totalAt = max(s.partAt, t), max(s.totalAt, t)
-	s.addRatio(t, good, total)
+// AddParts adds what another judge of the same ratio has counted; even is whether both parts had come equally far.
+func (s *Series) AddParts(t int64, good, total float64, even bool) {
+	s.addRatio(t, good, total, even, true)
 }
 
-func (s *Series) addRatio(t int64, good, total float64) {
+// addRatio adds to a ratio; part and whole say which of its parts has come as far as t.
+func (s *Series) addRatio(t int64, good, total float64, part, whole bool) {
 	p := s.pane(t)
+	if part {
+		p.partAt, s.partAt = max(p.partAt, t), max(s.partAt, t)
+	}
+	if whole {
+		p.totalAt, s.totalAt = max(p.totalAt, t), max(s.totalAt, t)
+	}
 	p.goodSum += good
 	p.totalSum += total
 	s.good += good
@@ -145,17 +148,21 @@ func (s *Series) addRatio(t int64, good, total float64) {
 
 // AddExemplar offers a trace that stands for a value; the worst of a window is kept.
 func (s *Series) AddExemplar(t int64, e Exemplar) {
+	if !e.known() {
+		return
+	}
 	e.Time = t
-	if p := s.pane(t); s.worse(e, p.worst) {
-		p.worst = e
+	if p := s.pane(t); s.worse(&e, p.worst) {
+		kept := e // so that only what is kept takes memory
+		p.worst = &kept
 	}
 }
 
 // worse reports whether a is a better witness of a broken promise than b. The first of equals stays, whatever the order.
-func (s *Series) worse(a, b Exemplar) bool {
+func (s *Series) worse(a, b *Exemplar) bool {
 	switch {
-	case !a.known() || !b.known():
-		return a.known()
+	case a == nil || b == nil:
+		return a != nil
 	case a.Value == b.Value:
 		return cmp.Or(cmp.Compare(a.Time, b.Time), bytes.Compare(a.TraceID[:], b.TraceID[:]), bytes.Compare(a.SpanID[:], b.SpanID[:])) < 0
 	case s.slo.Indicator.Threshold == nil || s.slo.Objective.Op.AtMost():

@@ -37,6 +37,7 @@ func (j *Judge) begin(watermark int64) bool {
 		j.begun = j.begun || window.Start(oldest, c.pane)+int64(c.pane) <= watermark
 	}
 	if j.begun {
+		j.lastData = oldest // until its pane is closed
 		for _, c := range j.classes {
 			c.next = window.Start(oldest, c.pane)
 		}
@@ -84,6 +85,7 @@ func (j *Judge) closeAt(end int64) {
 					j.lastData = max(j.lastData, end)
 				}
 				s.closeInterval(end)
+				s.closeRatio(end)
 				s.closeSlice(end)
 				s.closeWindows(end)
 			}
@@ -159,27 +161,50 @@ func (s *Series) settle(a *sums, start int64) {
 	for i := range s.windows {
 		s.windows[i].sums.add(a, s)
 	}
-	// No more events were good than there were: a surplus must not make up for later failures.
-	if surplus := a.goodSum - max(a.totalSum, 0); surplus > 0 {
-		s.good -= surplus
-		a.goodSum -= surplus
+	if s.slo.Indicator.Ratio == nil {
+		s.settled(budget.Counts{Good: float64(a.good.Rounded), Total: float64(a.n)}, a.worst, start)
+		return
 	}
-	s.closed.good += max(a.goodSum, 0)
-	s.closed.total += a.totalSum
-	if a.goodSum < 0 {
-		s.good -= a.goodSum
-		a.goodSum = 0
+	s.open.good += a.goodSum
+	s.open.total += a.totalSum
+	if a.partAt == a.totalAt {
+		s.settleRatio(a.worst, start)
 	}
-	c := budget.Counts{Good: float64(a.good.Rounded) + a.goodSum, Total: float64(a.n) + max(a.totalSum, 0)}
-	if a.worst.known() && c.Good < c.Total {
-		s.witness = a.worst
+}
+
+// settleRatio counts the events of a ratio whose parts have come equally far, or are not waited for any more.
+func (s *Series) settleRatio(worst *Exemplar, at int64) {
+	// No more events were good than there were, and no fewer than none: what is beyond must not make up for others.
+	total := max(s.open.total, 0)
+	good := min(max(s.open.good, 0), total)
+	s.good += good - s.open.good
+	s.total += total - s.open.total
+	s.closed.good += good
+	s.closed.total += total
+	s.open = parts{}
+	s.settled(budget.Counts{Good: good, Total: total}, worst, at)
+}
+
+// closeRatio waits no longer for a part of a ratio when its window, or its slice, is over.
+func (s *Series) closeRatio(end int64) {
+	p := s.promise
+	if s.open != (parts{}) && (end%int64(p.evaluation) == 0 || p.slice > 0 && end%int64(p.slice) == 0) {
+		s.settleRatio(nil, end-1)
+		s.changed()
+	}
+}
+
+// settled takes what was counted into the books.
+func (s *Series) settled(c budget.Counts, worst *Exemplar, at int64) {
+	if worst != nil && c.Good < c.Total {
+		s.witness, s.shown = worst, false
 	}
 	if s.promise.slice > 0 {
 		s.account.slice.good += c.Good
 		s.account.slice.total += c.Total
 		return
 	}
-	s.enter(start, c)
+	s.enter(at, c)
 }
 
 // closeWindows judges the windows that end at end. The first is the evaluation window, whose result is told.

@@ -153,7 +153,7 @@ func (s *Series) balance(end int64) {
 			a.open = &Event{
 				Kind: BurnAlert, Opened: true, ID: eventID(s.slo.ID+"\x00"+c.name, s.Identity, a.since), Policy: c.policy, Condition: c.name, Severity: c.severity,
 				Targets: c.targets, Of: s.Identity, SLOs: []string{s.slo.ID}, Time: end, Observed: rate, Threshold: c.threshold,
-				Window: c.long, Exemplar: s.witness, Reason: reason,
+				Window: c.long, Exemplar: s.witness.value(), Reason: reason,
 			}
 			l.event(*a.open)
 			s.changed()

@@ -73,7 +73,7 @@ func (st *SeriesState) check(next int64) error {
 	a := &st.Account
 	err := errors.Join(
 		checkTimes(st.PartAt, st.TotalAt, st.ToldAt, st.First, st.Newest, st.LastData, a.PeriodFrom, a.Heard, a.Begin, a.Filled),
-		checkNumbers(st.Good, st.Total, st.Closed[0], st.Closed[1], st.Rate.Amount, a.Period.Good, a.Period.Total, a.Slice[0], a.Slice[1]),
+		checkNumbers(st.Good, st.Total, st.Open[0], st.Open[1], st.Closed[0], st.Closed[1], st.Rate.Amount, a.Period.Good, a.Period.Total, a.Slice[0], a.Slice[1]),
 	)
 	for i := range st.Alerts {
 		err = errors.Join(err, checkTimes(st.Alerts[i].Since))
@@ -104,5 +104,5 @@ func (a *sumsState) check() error {
 	if g := a.Good; g[0] > g[1] || g[1] > g[2] || g[2] > a.N {
 		return fmt.Errorf("of %d events %v are good", a.N, g)
 	}
-	return errors.Join(checkTimes(a.First, a.Last), checkNumbers(a.Expected, a.Amount, a.GoodSum, a.TotalSum))
+	return errors.Join(checkTimes(a.First, a.Last, a.PartAt, a.TotalAt), checkNumbers(a.Expected, a.Amount, a.GoodSum, a.TotalSum))
 }

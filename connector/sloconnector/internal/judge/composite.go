@@ -28,7 +28,7 @@ func (s *Series) judgeParts(length time.Duration, start, end int64) Result {
 		lower += part.share * of.GoodLower
 		upper += part.share * of.GoodUpper
 		r.Total += of.Total
-		if of.Exemplar.known() && (!r.Exemplar.known() || of.State == Violated) {
+		if of.Exemplar != nil && (r.Exemplar == nil || of.State == Violated) {
 			r.Exemplar = of.Exemplar
 		}
 	}

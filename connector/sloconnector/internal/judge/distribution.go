@@ -20,8 +20,9 @@ type Distribution struct {
 	Unknown  uint64
 	Expected float64
 
-	// Of a ratio indicator. Its parts may have come to different judges, so any of them may be larger than the other.
-	Ratio             bool
+	// Of a ratio indicator. Its parts may have come to different judges, so any of them may be larger than the other, and
+	// come further: where they have come equally far, they are Even.
+	Ratio, Even       bool
 	GoodSum, TotalSum float64
 
 	// Of an objective on a rate: what was added up.
@@ -100,7 +101,7 @@ func (s *Series) tellDistribution(a *sums, start, end int64) {
 	case s.promise.interval > 0:
 		d.Rate, d.Amount = true, a.amount
 	case s.slo.Indicator.Ratio != nil:
-		d.Ratio, d.GoodSum, d.TotalSum = true, a.goodSum, a.totalSum
+		d.Ratio, d.Even, d.GoodSum, d.TotalSum = true, a.partAt == a.totalAt, a.goodSum, a.totalSum
 	default:
 		d.Values, d.Unknown, d.Expected = &a.values, a.unknown, a.expected
 		d.good = a.good

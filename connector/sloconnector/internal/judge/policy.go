@@ -212,8 +212,8 @@ func (t *Tally) lead() *Series { return t.leaves[0] }
 // witness is the exemplar of the first SLO that was missed.
 func (t *Tally) witness() Exemplar {
 	for _, s := range t.leaves {
-		if r := t.result(s); r.State == Violated && r.Exemplar.known() {
-			return r.Exemplar
+		if r := t.result(s); r.State == Violated && r.Exemplar != nil {
+			return *r.Exemplar
 		}
 	}
 	return Exemplar{}

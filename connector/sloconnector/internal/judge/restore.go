@@ -3,7 +3,9 @@
 package judge
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -37,6 +39,7 @@ func (j *Judge) takeUp(h Head, series []SeriesState) (left int, err error) {
 			}
 		}
 	}
+	shared := &boundaries{known: map[string][]float64{}}
 	for i := range series {
 		st := &series[i]
 		p := j.byID[st.SLO]
@@ -44,7 +47,7 @@ func (j *Judge) takeUp(h Head, series []SeriesState) (left int, err error) {
 			left++
 			continue
 		}
-		if err := j.restore(p, st); err != nil {
+		if err := j.restore(p, st, shared); err != nil {
 			return left, fmt.Errorf("series %d of %s: %w", i, st.SLO, err)
 		}
 	}
@@ -55,7 +58,7 @@ func (j *Judge) takeUp(h Head, series []SeriesState) (left int, err error) {
 	return left, nil
 }
 
-func (j *Judge) restore(p *promise, st *SeriesState) error {
+func (j *Judge) restore(p *promise, st *SeriesState, shared *boundaries) error {
 	key := groupKey(st.Values)
 	if st.Overflow {
 		key = overflowKey
@@ -72,7 +75,8 @@ func (j *Judge) restore(p *promise, st *SeriesState) error {
 	}
 	s := j.open(p, key, st.Values, st.Overflow)
 	p.seen = p.seen || st.First != window.Unset
-	s.good, s.total, s.closed.good, s.closed.total = st.Good, st.Total, st.Closed[0], st.Closed[1]
+	s.good, s.total = st.Good, st.Total
+	s.open, s.closed = parts{st.Open[0], st.Open[1]}, parts{st.Closed[0], st.Closed[1]}
 	s.partAt, s.totalAt, s.first, s.newest, s.lastData = st.PartAt, st.TotalAt, st.First, st.Newest, st.LastData
 	s.told = told{st.Told[0], st.Told[1], st.ToldAt}
 	s.rate = interval{st.Rate.Amount, st.Rate.Heard, st.Rate.Worst}
@@ -103,7 +107,7 @@ func (j *Judge) restore(p *promise, st *SeriesState) error {
 		return nil // windows begin anew
 	}
 	for _, pane := range st.Panes {
-		if err := s.panes.At(pane.Start, &p.free).restore(&pane.Sums); err != nil {
+		if err := s.panes.At(pane.Start, &p.free).restore(&pane.Sums, shared); err != nil {
 			return err
 		}
 	}
@@ -113,23 +117,41 @@ func (j *Judge) restore(p *promise, st *SeriesState) error {
 			continue
 		}
 		s.windows[i].last = w.Last
-		if err := s.windows[i].sums.restore(&w.Sums); err != nil {
+		if err := s.windows[i].sums.restore(&w.Sums, shared); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *sums) restore(st *sumsState) error {
+func (a *sums) restore(st *sumsState, shared *boundaries) error {
 	*a = sums{
 		n: st.N, good: sketch.Split{Certain: st.Good[0], Rounded: st.Good[1], Possible: st.Good[2]}, values: a.values, partial: st.Partial,
 		unknown: st.Unknown, expected: st.Expected, amount: st.Amount, goodSum: st.GoodSum, totalSum: st.TotalSum, worst: st.Worst,
-		first: st.First, last: st.Last,
+		first: st.First, last: st.Last, partAt: st.PartAt, totalAt: st.TotalAt,
 	}
 	if st.Values == nil {
 		return nil
 	}
-	return a.values.Restore(st.Values, nil)
+	return a.values.Restore(st.Values, shared.one)
+}
+
+// boundaries are those of histograms, once each: a thousand series have the same.
+type boundaries struct {
+	known map[string][]float64
+	key   []byte // scratch
+}
+
+func (b *boundaries) one(bounds []float64) []float64 {
+	b.key = b.key[:0]
+	for _, bound := range bounds {
+		b.key = binary.LittleEndian.AppendUint64(b.key, math.Float64bits(bound))
+	}
+	if known, ok := b.known[string(b.key)]; ok {
+		return known
+	}
+	b.known[string(b.key)] = bounds
+	return bounds
 }
 
 // restorePolicy lets a policy go on, and closes its violations where it or its SLOs are no more.

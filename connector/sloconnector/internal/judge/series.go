@@ -21,13 +21,14 @@ type Series struct {
 	windows  []openWindow
 	rate     interval
 	account  account
-	alerts   []alert  // by books.conditions; nil while none has ever held
-	witness  Exemplar // of the newest closed pane with bad events
-	shown    Exemplar // the witness that was told
-	good     float64  // events since the series began
+	alerts   []alert   // by books.conditions; nil while none has ever held
+	witness  *Exemplar // of the newest closed pane with bad events
+	shown    bool      // it was told
+	good     float64   // events since the series began
 	total    float64
-	closed   struct{ good, total float64 } // those in closed panes; ratio indicators
-	partAt   int64                         // newest event time of good or bad events, and of the total; ratio indicators
+	open     parts // of a ratio: in closed panes, and not counted yet, since one of the parts has come further than the other
+	closed   parts // of a ratio: counted
+	partAt   int64 // newest event time of good or bad events, and of the total; ratio indicators
 	totalAt  int64
 	told     told
 	first    int64  // start of the pane of the first input
@@ -65,19 +66,24 @@ type sums struct {
 
 	goodSum  float64 // for a ratio indicator
 	totalSum float64
-	worst    Exemplar
+	partAt   int64 // newest event time of good or bad events, and of the total; 0 without
+	totalAt  int64
+	worst    *Exemplar
 
 	first, last int64 // event time from which on, and up to which, input speaks; 0 without input
 }
+
+// parts are those of a ratio.
+type parts struct{ good, total float64 }
 
 // interval is the open interval of an objective on a rate.
 type interval struct {
 	amount float64
 	heard  bool
-	worst  Exemplar
+	worst  *Exemplar
 }
 
-// Exemplar is a trace that stands for a value.
+// Exemplar is a trace that stands for a value. One that is kept does not change any more.
 type Exemplar struct {
 	_       struct{} `cbor:",toarray"`
 	TraceID [16]byte
@@ -87,6 +93,14 @@ type Exemplar struct {
 }
 
 func (e *Exemplar) known() bool { return e.TraceID != [16]byte{} }
+
+// value is the exemplar, or one without a trace.
+func (e *Exemplar) value() Exemplar {
+	if e == nil {
+		return Exemplar{}
+	}
+	return *e
+}
 
 func newSeries(p *promise, l *ledger, key string, values []string, overflow bool) *Series {
 	s := &Series{
@@ -155,11 +169,11 @@ func (s *Series) First() int64 { return s.first }
 
 // TakeWitness returns the trace of a bad event, once.
 func (s *Series) TakeWitness() (x Exemplar, fresh bool) {
-	if !s.witness.known() || s.witness == s.shown {
+	if s.witness == nil || s.shown {
 		return Exemplar{}, false
 	}
-	s.shown = s.witness
-	return s.witness, true
+	s.shown = true
+	return *s.witness, true
 }
 
 // Gone reports whether the series was forgotten. Who holds it asks Judge.Series for its successor.

@@ -69,10 +69,11 @@ type SeriesState struct {
 	Rate     intervalState
 	Account  accountState
 	Alerts   []AlertState
-	Witness  Exemplar
+	Witness  *Exemplar
 	Good     float64
 	Total    float64
-	Closed   [2]float64 // good and total
+	Open     [2]float64 // good and total
+	Closed   [2]float64
 	PartAt   int64
 	TotalAt  int64
 	Told     [2]uint64 // good and bad
@@ -117,15 +118,17 @@ type sumsState struct {
 	Amount      float64
 	GoodSum     float64
 	TotalSum    float64
-	Worst       Exemplar
+	Worst       *Exemplar
 	First, Last int64
+	PartAt      int64
+	TotalAt     int64
 }
 
 type intervalState struct {
 	_      struct{} `cbor:",toarray"`
 	Amount float64
 	Heard  bool
-	Worst  Exemplar
+	Worst  *Exemplar
 }
 
 type accountState struct {
@@ -219,7 +222,7 @@ func (s *Series) state() SeriesState {
 			Ring: a.ring.State(), PeriodFrom: a.period.from, Period: a.period.counts, Slice: [2]float64{a.slice.good, a.slice.total},
 			Heard: a.heard, Begin: a.begin, Filled: a.filled,
 		},
-		Witness: s.witness, Good: s.good, Total: s.total, Closed: [2]float64{s.closed.good, s.closed.total},
+		Witness: s.witness, Good: s.good, Total: s.total, Open: [2]float64{s.open.good, s.open.total}, Closed: [2]float64{s.closed.good, s.closed.total},
 		PartAt: s.partAt, TotalAt: s.totalAt, Told: [2]uint64{s.told.good, s.told.bad}, ToldAt: s.told.at,
 		First: s.first, Newest: s.newest, LastData: s.lastData, Live: s.live,
 	}
@@ -240,6 +243,6 @@ func (a *sums) state() sumsState {
 	return sumsState{
 		N: a.n, Good: [3]uint64{a.good.Certain, a.good.Rounded, a.good.Possible}, Values: a.values.State(), Partial: a.partial,
 		Unknown: a.unknown, Expected: a.expected, Amount: a.amount, GoodSum: a.goodSum, TotalSum: a.totalSum, Worst: a.worst,
-		First: a.first, Last: a.last,
+		First: a.first, Last: a.last, PartAt: a.partAt, TotalAt: a.totalAt,
 	}
 }

@@ -3,6 +3,7 @@
 package judge
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -233,4 +234,60 @@ func TestAnUntouchedSLONoticesNothing(t *testing.T) {
 		return append(times, int(good), int(bad))
 	}
 	assert.Equal(t, run(false), run(true))
+}
+
+// Guarantees: an edited objective keeps the books as they were counted; another time window or budgeting method begins new ones.
+func TestWhatBecomesOfTheBooks(t *testing.T) {
+	f := func(want float64, edit func(*openslo.SLO)) {
+		t.Helper()
+		slo := kept(0.9, rolling("28d"))
+		j := newJudge([]openslo.SLO{slo})
+		s := j.Series(0, nil)
+		for m := range int64(600) {
+			count(s, t0+m*minute, 99, 1)
+			j.Advance(t0 + (m+1)*minute)
+		}
+		edit(&slo)
+		j.Update(catalogOf(slo))
+		assert.Same(t, s, j.Series(0, nil))
+		b := balanceOf(t, s)
+		if want == 0 {
+			assert.True(t, math.IsNaN(b.Remaining))
+			count(s, t0+600*minute, 10, 0)
+			j.Advance(t0 + 610*minute)
+			b = balanceOf(t, s)
+			want = 1
+		}
+		assert.InDelta(t, want, b.Remaining, 1e-9)
+	}
+	f(0.9, func(*openslo.SLO) {})
+	f(0.8, func(slo *openslo.SLO) { slo.Objective.Target = 0.95 })
+	f(0.9, func(slo *openslo.SLO) { // with another window to be asked for, the ring is laid out anew
+		slo.AlertPolicies = []openslo.AlertPolicy{{Name: "a", WhenBreaching: true, Condition: openslo.AlertCondition{
+			Op: openslo.OpGTE, Threshold: 2, LookbackWindow: 3 * time.Hour}}}
+	})
+	f(0, func(slo *openslo.SLO) { slo.TimeWindow = rolling("7d") })
+	f(0, func(slo *openslo.SLO) {
+		slo.Budgeting, slo.Objective.TimeSliceWindow, slo.Objective.TimeSliceTarget = openslo.Timeslices, 5*time.Minute, 0.9
+	})
+}
+
+// Scenario: the target is raised, so that what was spent slowly enough is now too fast, and nothing bad comes in any more.
+// Guarantees: the burn rate is asked by the new target at once.
+func TestBurnRatesAreAskedByAnEditedTarget(t *testing.T) {
+	slo := kept(0.9, rolling("28d"))
+	j := burnJudge(slo, fast)
+	s := j.Series(0, nil)
+	for m := range int64(30) {
+		count(s, t0+m*minute, 95, 5)
+		j.Advance(t0 + (m+1)*minute)
+	}
+	require.Empty(t, take(j))
+	slo.Objective.Target = 0.98
+	j.Update(catalogOf(slo))
+	j.Advance(t0 + 31*minute)
+	events := take(j)
+	require.Len(t, events, 1)
+	assert.Equal(t, t0+31*minute, events[0].Time)
+	assert.Equal(t, AtRisk, s.State())
 }

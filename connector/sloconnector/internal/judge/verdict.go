@@ -34,9 +34,9 @@ type Result struct {
 	Value, Lower, Upper float64
 	// Good is the share of good events, which lies in [GoodLower, GoodUpper].
 	Good, GoodLower, GoodUpper float64
-	Total                      float64 // events
-	Unmeasured                 uint64  // of them: their values are not known
-	Exemplar                   Exemplar
+	Total                      float64   // events
+	Unmeasured                 uint64    // of them: their values are not known
+	Exemplar                   *Exemplar // nil where none is known
 }
 
 // noResult is the verdict without data.
