@@ -94,8 +94,9 @@ vuln: build ## Offline govulncheck of the binary; fails on what has a fix and is
 	tools/vulncheck.sh $(COLLECTOR)
 
 .PHONY: nightly
-nightly: build ## The long checks: race detector, fuzzing (FUZZTIME=2m each), benchmarks
+nightly: build ## The long checks: race detector, crashes at ever other moments, fuzzing (FUZZTIME=2m each), benchmarks
 	go test -race -count=1 -timeout 60m ./...
+	go test -count=10 -timeout 30m -run TestTenCrashes ./tests/e2e -crash-seed=0
 	tools/fuzz.sh $(FUZZTIME)
 	$(MAKE) bench
 

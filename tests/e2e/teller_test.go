@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,6 +141,7 @@ func (x *teller) checkpoints() string {
 			text = append(text, fmt.Sprintf("%d took %.2f ms each", h.GetSampleCount(), 1000*h.GetSampleSum()/float64(h.GetSampleCount())))
 		}
 	}
+	slices.Sort(text)
 	return strings.Join(text, ", ")
 }
 
