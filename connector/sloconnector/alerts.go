@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
 
-// The names of alerts, like those of `slo rules`.
+// The names of alerts.
 const (
 	alertViolation = "SLOViolation"
 	alertBurnRate  = "SLOErrorBudgetBurn"
@@ -28,12 +28,17 @@ func (e *engine) publishAlerts(context.Context) {
 		return
 	}
 	e.mu.Lock()
+	now := e.now()
+	if changes := e.judge.OpenChanges(); changes == e.alerted.changes && now.Sub(e.alerted.at) < lookAtAlerts {
+		e.mu.Unlock()
+		return
+	}
+	e.alerted.changes, e.alerted.at = e.judge.OpenChanges(), now
 	var open []judge.Event
 	e.judge.Open(func(ev *judge.Event) { open = append(open, *ev) })
 	slos := e.slos
 	e.mu.Unlock() // alerts take longer to write than to find
 	var firing []alertmanager.Alert
-	now := e.now()
 	for i := range open {
 		if maintenance(slos, &open[i], now) == "" {
 			firing = append(firing, e.alert(&open[i]))
@@ -41,6 +46,10 @@ func (e *engine) publishAlerts(context.Context) {
 	}
 	e.alerts.Set(firing)
 }
+
+// lookAtAlerts is how often what is open is looked at although nothing has opened or closed: maintenance begins and ends by
+// the clock.
+const lookAtAlerts = 10 * time.Second
 
 // catalog is the one that is followed.
 func (e *engine) catalog() *openslo.Catalog {
@@ -86,7 +95,11 @@ func (e *engine) alert(ev *judge.Event) alertmanager.Alert {
 	}
 	annotations := map[string]string{
 		"summary": summary(ev), "description": ev.Reason, "runbook_url": slo.Runbook, "slo_ids": strings.Join(ev.SLOs, ","),
-		"slo_violation_id": ev.ID,
+	}
+	if ev.Kind == judge.BurnAlert {
+		annotations["slo_alert_id"] = ev.ID
+	} else {
+		annotations["slo_violation_id"] = ev.ID
 	}
 	if ev.Exemplar.TraceID != [16]byte{} {
 		annotations["trace_id"] = pcommon.TraceID(ev.Exemplar.TraceID).String()

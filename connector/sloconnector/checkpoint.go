@@ -4,6 +4,7 @@ package sloconnector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -67,6 +68,9 @@ func (e *engine) save(ctx context.Context) {
 		}
 		return
 	}
+	e.mu.Lock()
+	e.judge.Saved()
+	e.mu.Unlock()
 	size := 0
 	for _, part := range changed {
 		size += len(part)
@@ -263,8 +267,9 @@ func (s *inputs) takeTouched() map[int][]inputState {
 
 // state is the input series at rest. It shares nothing with the living one.
 func (in *input) state(id uint64) inputState {
-	st := inputState{
-		ID: id, Number: in.number.State(), Explicit: in.explicit.State(), Exponential: in.exponential.State(), Unknown: in.unknown, Once: in.once.State(),
+	st := inputState{ID: id, Number: in.number.State(), Explicit: in.explicit.State(), Unknown: in.unknown, Once: in.once.State()}
+	if in.exponential != nil {
+		st.Exponential = in.exponential.State()
 	}
 	if st.Explicit != nil {
 		st.Explicit.Last.Counts = slices.Clone(st.Explicit.Last.Counts)
@@ -277,14 +282,18 @@ func (in *input) state(id uint64) inputState {
 
 // restore takes up input series at a wall time. They find their SLOs with their next point.
 func (s *inputs) restore(states []inputState, now int64) error {
+	shared := func(bounds []float64) []float64 { return s.layouts.share(bounds).bounds }
 	for i := range states {
 		st := &states[i]
 		in := &input{unknown: st.Unknown, heard: now}
 		s.series[st.ID] = in
-		for _, err := range []error{in.number.Restore(st.Number), in.explicit.Restore(st.Explicit, nil), in.exponential.Restore(st.Exponential), in.once.Restore(st.Once)} {
-			if err != nil {
-				return fmt.Errorf("input series %x: %w", st.ID, err)
-			}
+		errs := []error{in.number.Restore(st.Number), in.explicit.Restore(st.Explicit, shared), in.once.Restore(st.Once)}
+		if st.Exponential != nil {
+			in.exponential = &delta.Exponential{}
+			errs = append(errs, in.exponential.Restore(st.Exponential))
+		}
+		if err := errors.Join(errs...); err != nil {
+			return fmt.Errorf("input series %x: %w", st.ID, err)
 		}
 	}
 	return nil

@@ -24,8 +24,8 @@ import (
 //     attribute outcome (judge.Outcome): what was known of their values before they shared buckets, the buckets cannot tell.
 //     What a source's unit makes of their boundaries stands in the attribute factor, for which OTLP has no place.
 //     Events without a value are told by their number alone, as are those that should have been measured.
-//   - Of a ratio indicator, the count of the point is the total and its sum are the good events; where one of the parts has
-//     come further than the other, the outcome is uneven. A fraction that the count cannot tell is the sum of another point.
+//   - Of a ratio indicator, the count of the point is the total and its sum are the good events; where one of them has
+//     come further than the other, the outcome says which. A fraction that the count cannot tell is the sum of another point.
 //   - Of an objective on a rate, the sum is what was added up.
 
 // The values of the attribute outcome besides those of judge.Outcomes.
@@ -33,7 +33,8 @@ const (
 	outcomeUnknown  = "unknown"
 	outcomeExpected = "expected"
 	outcomeFraction = "fraction"
-	outcomeUneven   = "uneven"
+	outcomePart     = "part"
+	outcomeTotal    = "total"
 )
 
 // distributions collects what the judge tells until it is published. The engine's mutex guards it.
@@ -55,10 +56,13 @@ func (d *distributions) add(x *judge.Distribution) {
 	switch {
 	case x.Ratio:
 		n := count(x.TotalSum)
-		if x.Even {
+		switch {
+		case x.Part && x.Whole:
 			w.counts(n, x.GoodSum)
-		} else {
-			w.counts(n, x.GoodSum, "outcome", outcomeUneven)
+		case x.Part:
+			w.counts(n, x.GoodSum, "outcome", outcomePart)
+		default:
+			w.counts(n, x.GoodSum, "outcome", outcomeTotal)
 		}
 		if fraction := x.TotalSum - float64(n); fraction != 0 {
 			w.counts(0, fraction, "outcome", outcomeFraction)
@@ -166,9 +170,9 @@ func (e *engine) distribution(b *batch) {
 		part(e, b, p, func(s *judge.Series, at int64, outcome string) bool {
 			switch slo := s.SLO(); {
 			case slo.Indicator.Ratio != nil && outcome == outcomeFraction:
-				s.AddParts(at, 0, p.Sum(), false) // the rest of another point
+				s.AddParts(at, 0, p.Sum(), false, false)
 			case slo.Indicator.Ratio != nil:
-				s.AddParts(at, p.Sum(), float64(n), outcome != outcomeUneven)
+				s.AddParts(at, p.Sum(), float64(n), outcome != outcomeTotal, outcome != outcomePart)
 			case slo.Indicator.Threshold == nil:
 			case slo.Indicator.Threshold.Rate > 0:
 				s.AddAmount(at, p.Sum())

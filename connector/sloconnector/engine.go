@@ -75,6 +75,10 @@ type engine struct {
 	lookAt    time.Time       // when to say which SLOs have had no input; zero when that is said
 	parts     distributions
 	outbox    outbox
+	alerted   struct { // when what is open was looked at last
+		changes uint64
+		at      time.Time
+	}
 
 	lastWords time.Duration
 	untold    untold // of the one goroutine that publishes metrics, then of Shutdown
@@ -186,6 +190,7 @@ func (e *engine) begin() {
 func (e *engine) judgeOptions() judge.Options {
 	opts := judge.Options{
 		Window: e.cfg.Window, GroupBy: e.cfg.GroupBy, MaxSeries: e.cfg.MaxSeries, MaxSeriesPerSLO: e.cfg.MaxSeriesPerSLO, TTL: e.cfg.SeriesTTL,
+		Durable: e.cfg.Storage != nil,
 	}
 	for _, r := range e.cfg.BurnRates {
 		opts.BurnRates = append(opts.BurnRates, judge.BurnRate{Long: r.Long, Short: r.Short, Factor: r.Factor, Severity: r.Severity})
@@ -214,12 +219,12 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	}
 	e.outbox.pause, e.untold.pause = pause{}, pause{}
 	last, cancel := context.WithTimeout(ctx, e.lastWords)
-	e.publishMetrics(last)
 	e.publishEvents(last)
-	cancel()
 	if e.store != nil {
 		e.save(ctx)
 	}
+	e.publishMetrics(last) // after it was saved
+	cancel()
 	return errors.Join(e.close(ctx), e.own.shutdown())
 }
 

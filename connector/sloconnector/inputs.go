@@ -16,12 +16,11 @@ type input struct {
 	bindings    []binding // by the index of their use, rising
 	number      delta.Number
 	explicit    delta.Explicit
-	exponential delta.Exponential
-	unknown     uint64 // of the last exponential histogram: values that are in no bucket
+	exponential *delta.Exponential // nil for the many that are none
+	unknown     uint64             // of the last exponential histogram: values that are in no bucket
 	once        delta.Once
-	bounds      []float64 // of the last point, as they came
-	scaled      []scaledBounds
-	counts      bool // one of the bindings takes what was added to a counter, whatever the metric's type says
+	layout      *layout // of the last point
+	counts      bool    // one of the bindings takes what was added to a counter, whatever the metric's type says
 	generation  uint64
 	heard       int64 // wall clock
 }
@@ -58,38 +57,6 @@ func (in *input) serves(uses []int) bool {
 	return len(uses) == 0
 }
 
-// scaledBounds are boundaries in the base unit. They are made once, because the judge keeps them.
-type scaledBounds struct {
-	scale float64
-	of    []float64
-	base  []float64
-}
-
-// inBase returns bounds, which the input owns, times scale.
-func (in *input) inBase(bounds []float64, scale float64) []float64 {
-	if scale == 1 || len(bounds) == 0 {
-		return bounds
-	}
-	for i := range in.scaled {
-		if s := &in.scaled[i]; s.scale == scale {
-			if len(s.of) != len(bounds) || &s.of[0] != &bounds[0] {
-				*s = scaleBounds(bounds, scale)
-			}
-			return s.base
-		}
-	}
-	in.scaled = append(in.scaled, scaleBounds(bounds, scale))
-	return in.scaled[len(in.scaled)-1].base
-}
-
-func scaleBounds(bounds []float64, scale float64) scaledBounds {
-	base := make([]float64, len(bounds))
-	for i, b := range bounds {
-		base[i] = b * scale
-	}
-	return scaledBounds{scale: scale, of: bounds, base: base}
-}
-
 // inputs holds the input series by their identity. Idle ones expire.
 type inputs struct {
 	max int
@@ -100,10 +67,11 @@ type inputs struct {
 	checked    int64
 	evicted    uint64
 	touched    [judge.Shards]bool // since the last checkpoint
+	layouts    layouts
 }
 
 func newInputs(limit int, ttl time.Duration) *inputs {
-	return &inputs{max: limit, ttl: int64(ttl), series: map[uint64]*input{}}
+	return &inputs{max: limit, ttl: int64(ttl), series: map[uint64]*input{}, layouts: layouts{}}
 }
 
 // get returns an input series at a wall time, a new one where it is not known; nil where there is no room for it.

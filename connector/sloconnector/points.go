@@ -176,7 +176,8 @@ func addCount(t *binding, at int64, n float64) reason {
 }
 
 func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.AggregationTemporality, p pmetric.HistogramDataPoint) {
-	bounds, counts := in.ownBounds(p.ExplicitBounds()), e.input.copyCounts(p.BucketCounts())
+	in.layout = e.inputs.layouts.of(p.ExplicitBounds(), in.layout)
+	bounds, counts := in.layout.bounds, e.input.copyCounts(p.BucketCounts())
 	if len(counts) == 0 && len(bounds) == 0 { // OTLP allows a histogram of a count and a sum alone
 		counts = append(counts, p.Count())
 	}
@@ -219,7 +220,7 @@ func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.Ag
 			return unsupportedShape
 		case !plausible(t.use, mean*t.scale):
 			return implausible
-		case !t.series.AddExplicit(at, in.inBase(bounds, t.scale), counts, n):
+		case !t.series.AddExplicit(at, in.layout.inBase(t.scale), counts, n):
 			return layoutLimit
 		default:
 			return none
@@ -255,6 +256,9 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 	unknown := p.Count() - n
 	since := e.heardSince(p.StartTimestamp(), at)
 	if temporality == pmetric.AggregationTemporalityCumulative {
+		if in.exponential == nil {
+			in.exponential = &delta.Exponential{}
+		}
 		before := in.exponential.Last()
 		outcome := in.exponential.Add(e.since(in, at, p.StartTimestamp()), h, &e.input.difference)
 		was := in.unknown
@@ -366,19 +370,6 @@ func (e *engine) addExemplars(t *binding, at int64, all pmetric.ExemplarSlice) {
 		}
 		t.series.AddExemplar(at, judge.Exemplar{TraceID: x.TraceID(), SpanID: x.SpanID(), Value: v * t.scale})
 	}
-}
-
-// ownBounds returns boundaries that the input owns: its own where they are the same as last time. Whoever was given
-// the old ones may keep them, so they are never written to.
-func (in *input) ownBounds(bounds pcommon.Float64Slice) []float64 {
-	same := bounds.Len() == len(in.bounds)
-	for i := 0; same && i < len(in.bounds); i++ {
-		same = in.bounds[i] == bounds.At(i)
-	}
-	if !same {
-		in.bounds = bounds.AsRaw() // a copy
-	}
-	return in.bounds
 }
 
 func (s *scratch) copyCounts(counts pcommon.UInt64Slice) []uint64 {

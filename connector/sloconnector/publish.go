@@ -65,12 +65,12 @@ const lagInterval = 15 * time.Second
 func (e *engine) collect() (again, once []*emit.Batch) {
 	ends := pages{on: e.enabled}
 	for _, r := range e.judge.TakeRetired() {
-		e.retire(ends.next(), &r)
+		e.retire(ends.next(), &r, e.now())
 	}
 	out := pages{on: e.enabled}
 	now := e.now()
 	turn := e.turn(now)
-	e.judge.Changes(turn, func(s *judge.Series) { e.series(out.next(), s, now) }, func(t *judge.Tally) { e.tally(out.next(), t) })
+	e.judge.Changes(turn, func(s *judge.Series, all bool) { e.series(out.next(), s, all, now) }, func(t *judge.Tally) { e.tally(out.next(), t) })
 	if turn == judge.All || now.Sub(e.lagTold) >= cmp.Or(e.cfg.RefreshInterval, lagInterval) {
 		e.lagTold = now
 		e.lag(out.next(), now)
@@ -124,8 +124,8 @@ func (e *engine) turn(now time.Time) judge.Turn {
 	return judge.Turn{Of: max(uint64(e.cfg.RefreshInterval/time.Second), 1), Number: e.turns}
 }
 
-// series writes one judged series, in event time.
-func (e *engine) series(batch *emit.Batch, s *judge.Series, now time.Time) {
+// series writes one judged series, in event time; not all of it where only its events have changed.
+func (e *engine) series(batch *emit.Batch, s *judge.Series, all bool, now time.Time) {
 	r, slo := s.Result(), s.SLO()
 	at := r.End
 	if at == 0 {
@@ -135,12 +135,10 @@ func (e *engine) series(batch *emit.Batch, s *judge.Series, now time.Time) {
 	to := e.of(batch, s.Identity)
 	composite := len(slo.Indicator.Parts) > 0
 	if s.First() != window.Unset && !composite { // the events of a composite are those of its parts
-		good, bad, told := s.Events()
-		to.Counter(sliEvents, s.First(), told, good, "outcome", "good")
-		point := to.Counter(sliEvents, s.First(), told, bad, "outcome", "bad")
-		if x, fresh := s.TakeWitness(); fresh {
-			point.Exemplar(emit.Exemplar{TraceID: x.TraceID, SpanID: x.SpanID, Value: x.Value, Time: x.Time})
-		}
+		e.events(to, s)
+	}
+	if !all {
+		return
 	}
 	to.Gauge(objective, at, slo.TargetValue())
 	verdict := s.State()
@@ -158,6 +156,19 @@ func (e *engine) series(batch *emit.Batch, s *judge.Series, now time.Time) {
 	} else if r.State == judge.AtRisk && !composite {
 		e.warnOnce("the source has no bucket boundary at the objective, so it cannot be told whether the promise is kept", slo,
 			zap.Float64("missing_boundary", slo.TargetValue()), zap.String("unit", slo.Unit))
+	}
+}
+
+// events writes how many events were good and bad.
+func (e *engine) events(to emit.Series, s *judge.Series) {
+	good, bad, at := s.Events()
+	if at == window.Unset {
+		return
+	}
+	to.Counter(sliEvents, s.First(), at, good, "outcome", "good")
+	point := to.Counter(sliEvents, s.First(), at, bad, "outcome", "bad")
+	if x, fresh := s.TakeWitness(); fresh {
+		point.Exemplar(emit.Exemplar{TraceID: x.TraceID, SpanID: x.SpanID, Value: x.Value, Time: x.Time})
 	}
 }
 
@@ -180,8 +191,11 @@ func (e *engine) balance(to emit.Series, s *judge.Series) {
 }
 
 // retire ends the series of a result of which nothing more is told: an alert on a promise that is no more must not go on.
-func (e *engine) retire(batch *emit.Batch, r *judge.Retired) {
+func (e *engine) retire(batch *emit.Batch, r *judge.Retired, now time.Time) {
 	to, slo := e.of(batch, r.Identity), r.SLO()
+	if r.At == 0 {
+		r.At = now.UnixNano()
+	}
 	if len(slo.Indicator.Parts) == 0 {
 		to.Stale(sliEvents, r.At, "outcome", "good")
 		to.Stale(sliEvents, r.At, "outcome", "bad")

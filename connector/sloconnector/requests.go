@@ -171,7 +171,7 @@ func (e *engine) one(found []selection.Found, i int, it item) reason {
 	case selection.Total:
 		s.AddTotal(it.at, 1)
 		if inOne(s.SLO().Indicator.Ratio) {
-			s.AddParts(it.at, 0, 0, true) // one that is not good has said so
+			s.AddParts(it.at, 0, 0, true, true) // one that is not good has said so
 		}
 		bad = !serves(found, use.SLO, selection.Good) && !serves(found, use.SLO, selection.Bad)
 	case selection.RawSuccess:
@@ -236,11 +236,11 @@ func valid(f *selection.Found) reason {
 // groupValue is the value of a group-by key, looked up in the point, then the scope, then the resource; the tenant is
 // resolved as it is everywhere.
 func (e *engine) groupValue(key string, point, scope, resource pcommon.Map) string {
-	if key == labels.Tenant {
-		return e.tenants.Of(point, scope, resource)
-	}
 	if v, ok := attrs.Lookup(key, point, scope, resource); ok {
 		return v.AsString()
+	}
+	if key == labels.Tenant {
+		return e.tenants.Of(point, scope, resource)
 	}
 	return ""
 }

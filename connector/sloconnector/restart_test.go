@@ -99,6 +99,13 @@ func (r *rig) stop() {
 	require.NoError(r.t, r.client.Close(r.t.Context()))
 }
 
+// settle writes a checkpoint, after which counters are told as they are.
+func (r *rig) settle() {
+	r.t.Helper()
+	r.save(r.t.Context())
+	r.publish()
+}
+
 // ids are the ids of the violations that were told, with the names of their events.
 func (r *rig) ids() (all []string) {
 	for _, ld := range r.logs.AllLogs() {
@@ -190,6 +197,7 @@ func TestARestartInTheMiddleOfAStoryChangesNothing(t *testing.T) {
 					r.send(md)
 				}
 				r.wait(2 * time.Minute)
+				r.settle()
 				assert.Equal(t, whole.ids(), append(ids, r.ids()...), "cut at %d", cut)
 				assert.Equal(t, whole.told(), r.told(), "cut at %d", cut)
 			}
@@ -223,6 +231,7 @@ func TestASpanThatIsSentAgainAfterARestartCountsOnce(t *testing.T) {
 	r = on(t, d, spanDocs, nil)
 	r.sendTraces(requestSpan(1, t0, 0.5, 0.05))
 	r.sendTraces(requestSpan(2, t0, 0.5, 0.05))
+	r.settle()
 	assert.Equal(t, map[string]int64{"duplicate": 1}, r.refused())
 	good, _ := r.last("slo.sli.events", map[string]string{"outcome": "good", "slo_id": "llm:chat:ttft:p95"})
 	assert.InDelta(t, 2, good, 0)
@@ -283,9 +292,9 @@ func TestADamagedCheckpointIsSetAside(t *testing.T) {
 	require.NoError(t, err)
 	assert.Positive(t, sumInt(m))
 	r.send(hour()[5])
+	r.settle()
 	good, _ := r.last("slo.sli.events", map[string]string{"outcome": "good"})
 	assert.InDelta(t, 100, good, 0, "it goes on, from nothing")
-	r.save(t.Context())
 	assert.True(t, on(t, d, ttftDocs, nil).known, "and writes a checkpoint again")
 }
 
@@ -452,4 +461,30 @@ func TestACheckpointIsOfOneMoment(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, before, after, name)
 	}
+}
+
+// Scenario: the process is killed between two checkpoints.
+// Guarantees: no counter that was told ever falls, since what a crash loses was not told.
+func TestNoCounterFallsAfterACrash(t *testing.T) {
+	d := newDisk()
+	r := on(t, d, ttftDocs, nil)
+	good := func() float64 {
+		v, _ := r.last("slo.sli.events", map[string]string{"outcome": "good"})
+		return v
+	}
+	batches := hour()
+	r.send(batches[0])
+	assert.Zero(t, good())
+	r.settle()
+	assert.InDelta(t, 100, good(), 0)
+	for _, md := range batches[1:5] { // and no checkpoint
+		r.send(md)
+	}
+	assert.InDelta(t, 100, good(), 0)
+	require.NoError(t, r.client.Close(t.Context()))
+	r = on(t, d, ttftDocs, nil)
+	r.send(batches[5])
+	assert.InDelta(t, 100, good(), 0)
+	r.settle()
+	assert.InDelta(t, 200, good(), 0, "four minutes are lost, and were never told")
 }

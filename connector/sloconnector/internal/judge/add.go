@@ -20,7 +20,7 @@ func (s *Series) pane(t int64) *sums {
 	}
 	s.newest = max(s.newest, t)
 	s.ledger.lastEnd = max(s.ledger.lastEnd, window.Start(start, p.longest)+int64(p.longest))
-	s.changed()
+	s.counted()
 	a := s.panes.At(start, &p.free)
 	if a.first == 0 || t < a.first {
 		a.first = t
@@ -126,9 +126,9 @@ func (s *Series) AddTotal(t int64, n float64) {
 // AddRaw adds one event that is a ratio of good already, in [0, 1].
 func (s *Series) AddRaw(t int64, good float64) { s.addRatio(t, good, 1, true, true) }
 
-// AddParts adds what another judge of the same ratio has counted; even is whether both parts had come equally far.
-func (s *Series) AddParts(t int64, good, total float64, even bool) {
-	s.addRatio(t, good, total, even, true)
+// AddParts adds what another judge of the same ratio has counted; part and whole say which of its parts has come as far as t.
+func (s *Series) AddParts(t int64, good, total float64, part, whole bool) {
+	s.addRatio(t, good, total, part, whole)
 }
 
 // addRatio adds to a ratio; part and whole say which of its parts has come as far as t.

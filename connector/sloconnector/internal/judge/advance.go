@@ -117,7 +117,9 @@ func (s *Series) closePane(start, end int64) bool {
 	if a == nil {
 		return false
 	}
-	s.touch()
+	if s.touch(); end%int64(Tick) == 0 {
+		s.changed() // the books are balanced
+	}
 	if s.ledger.distributions != nil {
 		s.tellDistribution(a, start, end)
 	}

@@ -5,6 +5,7 @@ package judge
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/budget"
@@ -70,8 +71,12 @@ func conditionsOf(slo *openslo.SLO, length time.Duration, general []BurnRate) (a
 // alert is where a condition stands for one series.
 type alert struct {
 	since int64 // event time from which on it has held without a break, or window.Unset
+	calm  int64 // event time from which on it has not held any more, of one that is open, or window.Unset
 	open  *Event
 }
+
+// calmAfter is how long a condition must not have held before its alert ends: a rate about its threshold is one alert.
+const calmAfter = 5 * Tick
 
 // holds tells whether a condition holds, and why. A short window with too few events to be judged says nothing, and neither
 // does a series that is younger than it: its first bad minute is not a day.
@@ -83,7 +88,7 @@ func (c *condition) holds(s *Series, sums []budget.Counts, end int64) (rate floa
 		return 0, "", false
 	}
 	if c.noData && long.Total == 0 && s.live {
-		return 0, "no events for " + openslo.GoDuration(c.long), true
+		return 0, reasonNoEvents + openslo.GoDuration(c.long), true
 	}
 	least := float64(s.promise.minEvents())
 	if s.promise.slice > 0 {
@@ -140,11 +145,15 @@ func (s *Series) balance(end int64) {
 		rate, reason, holds := c.holds(s, l.sums, end)
 		if !holds {
 			if s.alerts != nil {
-				s.calm(i, end, rate, "below "+number(c.threshold)+" times again")
+				s.abate(i, end, rate)
 			}
 			continue
 		}
 		a := s.alert(i)
+		if a.calm != window.Unset {
+			a.calm = window.Unset
+			s.touch()
+		}
 		if a.since == window.Unset {
 			a.since = end
 			s.touch()
@@ -178,11 +187,30 @@ func (s *Series) alert(i int) *alert {
 	if s.alerts == nil {
 		s.alerts = make([]alert, len(s.promise.books.conditions))
 		for i := range s.alerts {
-			s.alerts[i].since = window.Unset
+			s.alerts[i].since, s.alerts[i].calm = window.Unset, window.Unset
 		}
 	}
 	return &s.alerts[i]
 }
+
+// abate ends an alert when its condition has not held for long enough, and at once when events came of which there were none.
+func (s *Series) abate(i int, end int64, rate float64) {
+	a, c := &s.alerts[i], &s.promise.books.conditions[i]
+	switch {
+	case a.open == nil:
+		s.calm(i, end, rate, "")
+	case strings.HasPrefix(a.open.Reason, reasonNoEvents):
+		s.calm(i, end, rate, "there are events again")
+	case a.calm == window.Unset:
+		a.calm = end
+		s.touch()
+	case end-a.calm >= int64(calmAfter):
+		s.calm(i, end, rate, "below "+number(c.threshold)+" times for "+openslo.GoDuration(calmAfter))
+	}
+}
+
+// reasonNoEvents begins the reason of an alert for no data.
+const reasonNoEvents = "no events for "
 
 // calm ends an alert.
 func (s *Series) calm(i int, end int64, rate float64, reason string) {
@@ -190,7 +218,7 @@ func (s *Series) calm(i int, end int64, rate float64, reason string) {
 	if a.since == window.Unset {
 		return
 	}
-	a.since = window.Unset
+	a.since, a.calm = window.Unset, window.Unset
 	s.touch()
 	if a.open != nil {
 		s.close(a.open, end, rate, reason)

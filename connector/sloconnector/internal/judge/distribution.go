@@ -20,10 +20,10 @@ type Distribution struct {
 	Unknown  uint64
 	Expected float64
 
-	// Of a ratio indicator. Its parts may have come to different judges, so any of them may be larger than the other, and
-	// come further: where they have come equally far, they are Even.
-	Ratio, Even       bool
-	GoodSum, TotalSum float64
+	// Of a ratio indicator. Its parts may have come to different judges, so any of them may be larger than the other. Part
+	// says that good or bad events have come as far as the total, Whole that the total has come as far as they.
+	Ratio, Part, Whole bool
+	GoodSum, TotalSum  float64
 
 	// Of an objective on a rate: what was added up.
 	Rate   bool
@@ -101,7 +101,8 @@ func (s *Series) tellDistribution(a *sums, start, end int64) {
 	case s.promise.interval > 0:
 		d.Rate, d.Amount = true, a.amount
 	case s.slo.Indicator.Ratio != nil:
-		d.Ratio, d.Even, d.GoodSum, d.TotalSum = true, a.partAt == a.totalAt, a.goodSum, a.totalSum
+		d.Ratio, d.GoodSum, d.TotalSum = true, a.goodSum, a.totalSum
+		d.Part, d.Whole = a.partAt >= a.totalAt, a.totalAt >= a.partAt
 	default:
 		d.Values, d.Unknown, d.Expected = &a.values, a.unknown, a.expected
 		d.good = a.good

@@ -29,6 +29,8 @@ type Options struct {
 	TTL time.Duration
 	// BurnRates put a promise at risk. They are for the SLOs that have no alert policies of their own.
 	BurnRates []BurnRate
+	// Durable says that the state outlives a crash, as it was when Saved was called last: counters tell no more than that.
+	Durable bool
 	// Distributions is given what each closed pane of a series held, in its mergeable form; nil where nobody wants it.
 	Distributions func(*Distribution)
 }

@@ -100,6 +100,7 @@ func TestTheBudgetOfAComposite(t *testing.T) {
 	// 25 of 40 good at 0.75, and 5000 of 5000 at 0.25
 	assert.InDelta(t, 1-(1-(0.75*25.0/40+0.25))/0.5, balanceOf(t, whole).Remaining, 1e-9)
 	assert.Greater(t, balanceOf(t, whole).Coverage, 0.0)
+	j.Advance(t0 + 16*minute)
 	closed := 0
 	for _, e := range take(j) {
 		if e.Kind == BurnAlert && !e.Opened && e.Of.SLO().ID == "whole" {

@@ -18,12 +18,14 @@ type ledger struct {
 	tallies []*Tally
 	events  []Event
 	dropped uint64
+	changes uint64            // of what is open
 	open    map[string]*Event // violations and burn-rate alerts that are open, by id
 	phases  uint64            // handed out
 	lastEnd int64             // end of the youngest window that was given data
 
 	touched [Shards]bool // since the last checkpoint
 
+	durable       bool // what is told was saved before
 	distributions func(*Distribution)
 	balanced      int64           // event time as of which the books were balanced last
 	sums          []budget.Counts // scratch
@@ -31,7 +33,7 @@ type ledger struct {
 }
 
 func newLedger(opts Options) *ledger {
-	return &ledger{open: map[string]*Event{}, lastEnd: window.Unset, balanced: window.Unset, distributions: opts.Distributions}
+	return &ledger{open: map[string]*Event{}, lastEnd: window.Unset, balanced: window.Unset, distributions: opts.Distributions, durable: opts.Durable}
 }
 
 // inOrder puts the events that f tells of series, which come in no order, in one that a replay repeats.
@@ -53,6 +55,7 @@ func (l *ledger) event(e Event) {
 		l.dropped++
 	}
 	l.events = append(l.events, e)
+	l.changes++
 	if e.Opened {
 		l.open[e.ID] = &e
 	} else {
@@ -66,6 +69,9 @@ func (j *Judge) Open(f func(*Event)) {
 		f(e)
 	}
 }
+
+// OpenChanges grows with each change of what is open.
+func (j *Judge) OpenChanges() uint64 { return j.ledger.changes }
 
 // Events are those that TakeEvents will return.
 func (j *Judge) Events() []Event { return j.ledger.events }

@@ -13,13 +13,11 @@ var (
 	All     = Turn{Of: 1}
 )
 
-// First reports whether it is the first turn of each round: the one for what is told once for all series.
-func (t Turn) First() bool { return t.has(0) }
-
 func (t Turn) has(phase uint64) bool { return t.Of > 0 && phase%t.Of == t.Number%t.Of }
 
-// Changes calls series and tally for what has changed since the last call, and for what has its turn.
-func (j *Judge) Changes(turn Turn, series func(*Series), tally func(*Tally)) {
+// Changes calls series and tally for what has changed since the last call, and for what has its turn; all says that more
+// than the events of a series is to be told.
+func (j *Judge) Changes(turn Turn, series func(s *Series, all bool), tally func(*Tally)) {
 	if turn.Of > 0 {
 		j.Each(func(s *Series) {
 			if turn.has(s.phase) {
@@ -35,8 +33,9 @@ func (j *Judge) Changes(turn Turn, series func(*Series), tally func(*Tally)) {
 		}
 	}
 	for _, s := range j.ledger.series {
-		if s.dirty = false; !s.gone {
-			series(s)
+		all := s.dirty
+		if s.queued, s.dirty = false, false; !s.gone {
+			series(s, all)
 		}
 	}
 	for _, t := range j.ledger.tallies {
@@ -53,7 +52,7 @@ func (j *Judge) Changes(turn Turn, series func(*Series), tally func(*Tally)) {
 type Retired struct {
 	*Identity
 	Policies []string // of which violations were told with its labels
-	At       int64    // event time, after all that was told of it
+	At       int64    // event time, after all that was told of it; 0 where it had no input
 }
 
 // maxRetired bounds those that wait to be told.
@@ -61,11 +60,13 @@ const maxRetired = 100_000
 
 // retire notes that nothing more is told under the present labels of a series.
 func (l *ledger) retire(s *Series) {
-	at := max(s.told.at, s.Result().End)
-	if at <= 0 || len(l.retired) >= maxRetired {
+	if len(l.retired) >= maxRetired {
 		return
 	}
-	r := Retired{Identity: s.Identity, At: at + tellAfter}
+	r := Retired{Identity: s.Identity}
+	if at := max(s.told.at, s.Result().End); at > 0 {
+		r.At = at + tellAfter
+	}
 	for _, pol := range s.promise.watched {
 		if t := pol.tallies[s.key]; t != nil && t.lead() == s {
 			r.Policies = append(r.Policies, pol.spec.Name)

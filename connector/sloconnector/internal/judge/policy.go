@@ -18,10 +18,11 @@ type policy struct {
 	promises []*promise     // its leaves, in the order of `when`
 	byID     map[string]int // slo_id to leaf
 	tallies  map[string]*Tally
+	durable  bool // what is told was saved before
 }
 
-func newPolicy(spec *openslo.ViolationPolicy, byID map[string]*promise) *policy {
-	pol := &policy{spec: spec, byID: map[string]int{}, tallies: map[string]*Tally{}}
+func newPolicy(spec *openslo.ViolationPolicy, byID map[string]*promise, durable bool) *policy {
+	pol := &policy{spec: spec, durable: durable, byID: map[string]int{}, tallies: map[string]*Tally{}}
 	var walk func(c *openslo.Condition)
 	walk = func(c *openslo.Condition) {
 		for i := range c.All {
@@ -55,7 +56,8 @@ func (pol *policy) patience() time.Duration {
 func (pol *policy) attach(s *Series) {
 	t := pol.tallies[s.key]
 	if t == nil {
-		t = &Tally{policy: pol, leaves: make([]*Series, len(pol.promises)), start: window.Unset, newest: window.Unset}
+		t = &Tally{policy: pol, leaves: make([]*Series, len(pol.promises)), start: window.Unset, newest: window.Unset,
+			written: tallied{at: window.Unset}, kept: tallied{at: window.Unset}}
 		pol.tallies[s.key] = t
 	}
 	t.leaves[slices.Index(pol.promises, s.promise)] = s
@@ -79,10 +81,11 @@ type Tally struct {
 	start  int64 // of the first window that was judged
 	newest int64 // end of the window that was judged last
 
-	streak int
-	first  int64 // start of the first window of the streak
-	open   *Event
-	dirty  bool
+	streak        int
+	first         int64 // start of the first window of the streak
+	open          *Event
+	written, kept tallied // in the last checkpoint, and in the last one that was saved
+	dirty         bool
 }
 
 // truth is three-valued (Kleene): a window that proves nothing is neither kept nor missed.
@@ -235,7 +238,18 @@ func (t *Tally) Of() *Identity { return t.lead().Identity }
 
 // Count is how many violations have opened between start and newest, in event time. Both are window.Unset before the
 // first window was judged.
-func (t *Tally) Count() (n uint64, start, newest int64) { return t.count, t.start, t.newest }
+func (t *Tally) Count() (n uint64, start, newest int64) {
+	if t.policy.durable {
+		return t.kept.n, t.start, t.kept.at
+	}
+	return t.count, t.start, t.newest
+}
+
+// tallied is a number of violations as of an event time.
+type tallied struct {
+	n  uint64
+	at int64
+}
 
 // Witness is the trace that stands for the violation that is open.
 func (t *Tally) Witness() (x Exemplar, known bool) {

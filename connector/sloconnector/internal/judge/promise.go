@@ -66,7 +66,7 @@ func (j *Judge) compile(catalog *openslo.Catalog) {
 		j.byID[slo.ID] = p
 	}
 	for i := range catalog.Policies {
-		pol := newPolicy(&catalog.Policies[i], j.byID)
+		pol := newPolicy(&catalog.Policies[i], j.byID, j.opts.Durable)
 		j.policies = append(j.policies, pol)
 		j.patience = max(j.patience, pol.patience())
 		for _, p := range pol.promises {

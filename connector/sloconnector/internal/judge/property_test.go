@@ -142,7 +142,7 @@ func (d *Distribution) part(j *Judge) {
 	case d.Rate:
 		s.AddAmount(d.Start, d.Amount)
 	case d.Ratio:
-		s.AddParts(d.Start, d.GoodSum, math.Round(d.TotalSum), d.Even)
+		s.AddParts(d.Start, d.GoodSum, math.Round(d.TotalSum), d.Part, d.Whole)
 	default:
 		d.Values.Explicit(func(bounds []float64, counts []uint64) { addTo(s, d.Start, bounds, counts) })
 		d.Exponential(func(e *sketch.Exponential, o Outcome) { s.AddJudged(d.Start, e, e.Count(), o) })

@@ -79,6 +79,9 @@ func (j *Judge) restore(p *promise, st *SeriesState, shared *boundaries) error {
 	s.open, s.closed = parts{st.Open[0], st.Open[1]}, parts{st.Closed[0], st.Closed[1]}
 	s.partAt, s.totalAt, s.first, s.newest, s.lastData = st.PartAt, st.TotalAt, st.First, st.Newest, st.LastData
 	s.told = told{st.Told[0], st.Told[1], st.ToldAt}
+	if s.saved != nil {
+		*s.saved = saved{written: s.told, kept: s.told}
+	}
 	s.rate = interval{st.Rate.Amount, st.Rate.Heard, st.Rate.Worst}
 	s.witness = st.Witness
 	a := &s.account
@@ -94,7 +97,7 @@ func (j *Judge) restore(p *promise, st *SeriesState, shared *boundaries) error {
 		switch open := alert.Open.event(j); {
 		case i >= 0:
 			now := s.alert(i)
-			now.since, now.open = alert.Since, open
+			now.since, now.calm, now.open = alert.Since, alert.Calm, open
 			if open != nil {
 				open.Of, open.Targets = s.Identity, p.books.conditions[i].targets
 				j.ledger.open[open.ID] = open
@@ -166,6 +169,7 @@ func (j *Judge) restorePolicy(st *PolicyState) {
 		switch {
 		case t != nil:
 			t.count, t.start, t.newest, t.streak, t.first, t.open = was.Count, was.Start, was.Newest, was.Streak, was.First, open
+			t.written, t.kept = tallied{was.Count, was.Newest}, tallied{was.Count, was.Newest}
 			t.changed(j.ledger)
 			if open != nil {
 				open.Of, open.Targets = t.lead().Identity, t.policy.spec.Targets

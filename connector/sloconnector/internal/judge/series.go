@@ -31,13 +31,15 @@ type Series struct {
 	partAt   int64 // newest event time of good or bad events, and of the total; ratio indicators
 	totalAt  int64
 	told     told
+	saved    *saved // nil where the state does not outlive a crash
 	first    int64  // start of the pane of the first input
 	newest   int64  // event time
 	lastData int64  // end of the youngest closed pane that was given input
 	phase    uint64 // when it is told in turns
 	live     bool   // its group has had input, and is still waited for
 	gone     bool
-	dirty    bool
+	queued   bool  // to be told: its events
+	dirty    bool  // and all else
 	shard    uint8 // of the checkpoint
 }
 
@@ -46,6 +48,9 @@ type told struct {
 	good, bad uint64
 	at        int64
 }
+
+// saved are the events in the last checkpoint, and in the last one that was saved.
+type saved struct{ written, kept told }
 
 // openWindow collects the panes of one window length.
 type openWindow struct {
@@ -112,6 +117,9 @@ func newSeries(p *promise, l *ledger, key string, values []string, overflow bool
 	for _, length := range p.windows {
 		s.windows = append(s.windows, openWindow{length: length, last: noResult})
 	}
+	if l.durable {
+		s.saved = &saved{written: s.told, kept: s.told}
+	}
 	s.shard = shardOf(p.slo.ID, key)
 	l.phases++
 	s.phase = l.phases
@@ -128,10 +136,21 @@ func (s *Series) changed() {
 	s.tell()
 }
 
-// tell notes that it is to be told, changed or not.
+// counted notes that events were counted, and that nothing else has changed.
+func (s *Series) counted() {
+	s.touch()
+	s.queue()
+}
+
+// tell notes that all of it is to be told, changed or not.
 func (s *Series) tell() {
-	if !s.dirty {
-		s.dirty = true
+	s.dirty = true
+	s.queue()
+}
+
+func (s *Series) queue() {
+	if !s.queued {
+		s.queued = true
 		s.ledger.series = append(s.ledger.series, s)
 	}
 }
@@ -182,25 +201,35 @@ func (s *Series) Gone() bool { return s.gone }
 // tellAfter is the least time between two different values of a counter: backends refuse two for one instant.
 const tellAfter = int64(time.Millisecond)
 
-// Events is the number of good and bad events since the series began, and the event time at which to tell it. Both only
-// grow. The parts of a ratio often come one after the other: until both have come equally far, only the events of closed
-// windows are told.
+// Events is the number of good and bad events since the series began, and the event time at which to tell it, window.Unset for
+// nothing yet. Both only grow: where the state outlives a crash, they are those that it has, since what a crash loses must
+// not have been told.
 func (s *Series) Events() (good, bad uint64, at int64) {
+	if s.saved != nil {
+		t := &s.saved.kept
+		return t.good, t.bad, t.at
+	}
+	t := s.count()
+	return t.good, t.bad, t.at
+}
+
+// count brings what is told up to date. The parts of a ratio often come one after the other: until both have come equally
+// far, only the events of closed windows are told.
+func (s *Series) count() told {
 	g, t := s.good, s.total
 	if s.partAt != s.totalAt {
 		g, t = s.closed.good, s.closed.total
 	}
 	g = max(min(g, t), 0)
-	good, bad = max(s.told.good, uint64(g)), max(s.told.bad, uint64(max(t-g, 0)))
-	at = max(s.newest, s.told.at)
-	if s.told.at == at && (good != s.told.good || bad != s.told.bad) {
-		at += tellAfter
+	now := told{max(s.told.good, uint64(g)), max(s.told.bad, uint64(max(t-g, 0))), max(s.newest, s.told.at)}
+	if s.told.at == now.at && now != s.told {
+		now.at += tellAfter
 	}
-	if now := (told{good, bad, at}); now != s.told {
+	if now != s.told {
 		s.told = now
 		s.touch()
 	}
-	return good, bad, at
+	return now
 }
 
 // Late reports whether the window that holds t is closed. The caller checks it before it adds: late data is

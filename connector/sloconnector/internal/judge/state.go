@@ -104,6 +104,7 @@ type AlertState struct {
 	_     struct{} `cbor:",toarray"`
 	Name  string
 	Since int64
+	Calm  int64
 	Open  *EventState
 }
 
@@ -184,6 +185,7 @@ func (j *Judge) Head() Head {
 			if t.start == window.Unset {
 				continue
 			}
+			t.written = tallied{t.count, t.newest}
 			state.Tallies = append(state.Tallies, TallyState{
 				Key: key, Count: t.count, Start: t.start, Newest: t.newest, Streak: t.streak, First: t.first, Open: t.open.state(),
 			})
@@ -201,19 +203,40 @@ func (j *Judge) TakeTouched() map[int][]SeriesState {
 			shards[i] = nil
 		}
 	}
-	j.ledger.touched = [Shards]bool{}
 	j.Each(func(s *Series) {
 		if states, touched := shards[int(s.shard)]; touched {
 			shards[int(s.shard)] = append(states, s.state())
 		}
 	})
+	j.ledger.touched = [Shards]bool{} // counting what is written is no change
 	return shards
+}
+
+// Saved notes that what Head and TakeTouched gave last outlives a crash.
+func (j *Judge) Saved() {
+	j.Each(func(s *Series) {
+		if s.saved != nil && s.saved.kept != s.saved.written {
+			s.saved.kept = s.saved.written
+			s.queue()
+		}
+	})
+	for _, pol := range j.policies {
+		for _, t := range pol.tallies {
+			if t.kept != t.written {
+				t.kept = t.written
+				t.changed(j.ledger)
+			}
+		}
+	}
 }
 
 // Touch makes the next checkpoint write everything.
 func (j *Judge) Touch() { j.ledger.touchAll() }
 
 func (s *Series) state() SeriesState {
+	if s.saved != nil {
+		s.saved.written = s.count()
+	}
 	a := &s.account
 	st := SeriesState{
 		SLO: s.slo.ID, Measures: s.promise.fingerprint, Values: s.values, Overflow: s.overflow, Pane: s.promise.class.pane,
@@ -234,7 +257,7 @@ func (s *Series) state() SeriesState {
 		st.Windows = append(st.Windows, WindowState{Length: w.length, Sums: w.sums.state(), Last: w.last})
 	}
 	for i, alert := range s.alerts {
-		st.Alerts = append(st.Alerts, AlertState{Name: s.promise.books.conditions[i].name, Since: alert.since, Open: alert.open.state()})
+		st.Alerts = append(st.Alerts, AlertState{Name: s.promise.books.conditions[i].name, Since: alert.since, Calm: alert.calm, Open: alert.open.state()})
 	}
 	return st
 }
