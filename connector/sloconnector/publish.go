@@ -20,9 +20,9 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
-// maxBatchPoints bounds what is handed to the metrics consumer at once: a batch of all results of ten thousand groups would
-// not pass the 4 MiB that gRPC takes by default.
-const maxBatchPoints = 8000
+// maxBatchPoints bounds what is handed to the metrics consumer at once: what is held in memory while it is encoded, and sent. A
+// thousand groups would not pass the 4 MiB that gRPC takes by default.
+const maxBatchPoints = 2000
 
 // publishMetrics tells what is new since the last call. When a consumer refuses a batch, all results are told again, after a
 // pause: the counters among them are cumulative, so nothing is lost. What is told once only, and what would be missing for
