@@ -32,7 +32,7 @@ type tsdbExporter struct {
 	telemetry *telemetry
 	deltas    *deltas
 	server    *http.Server
-	serving   sync.WaitGroup
+	serving   sync.WaitGroup // the server, and each request
 
 	mu     sync.Mutex
 	full   bool      // guarded by mu: the disk was, at the last push
@@ -83,10 +83,15 @@ func (e *tsdbExporter) listen(ctx context.Context, logger *slog.Logger) error {
 		Hosts:        queryapi.Hosts(e.cfg.HTTP.NetAddr.Endpoint, e.cfg.AllowedHosts),
 		OtherOrigins: cors.HasValue() && len(cors.Get().AllowedOrigins) > 0,
 	}
-	handler := guard.Wrap(queryapi.New(queryapi.Options{
+	api := guard.Wrap(queryapi.New(queryapi.Options{
 		Store: e.store, Timeout: e.cfg.Query.Timeout, MaxSamples: e.cfg.Query.MaxSamples, MaxLength: e.cfg.Query.MaxLength, MaxConcurrent: e.cfg.Query.MaxConcurrent,
 		Lookback: e.cfg.Query.Lookback, Version: e.set.BuildInfo.Version, Logger: logger, Answered: e.telemetry.answered,
 	}))
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e.serving.Add(1)
+		defer e.serving.Done()
+		api.ServeHTTP(w, r)
+	})
 	var err error
 	if e.server, err = e.cfg.HTTP.ToServer(ctx, e.host.GetExtensions(), e.set.TelemetrySettings, handler); err != nil {
 		return err
@@ -108,9 +113,9 @@ func (e *tsdbExporter) shutdown(ctx context.Context) error {
 	var errs []error
 	if e.server != nil {
 		if err := e.server.Shutdown(ctx); err != nil {
-			errs = append(errs, e.server.Close())
+			errs = append(errs, e.server.Close()) // which ends the queries
 		}
-		e.serving.Wait()
+		e.serving.Wait() // nobody may read a file that is closed
 		e.server = nil
 	}
 	if e.deltas != nil {

@@ -3,8 +3,10 @@
 package tsdbexporter
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -202,6 +204,45 @@ func TestDeltasAreAddedUp(t *testing.T) {
 	assert.InDelta(t, 5, r.value(`explicit_bucket{le="1"}`, end), 0)
 	assert.InDelta(t, 35, r.value("histogram_count(exponential)", end), 0)
 	assert.Equal(t, map[string]float64{"": 3}, r.counted("otelcol_deltatocumulative_streams_tracked"))
+}
+
+// Scenario: a sender sends a batch again, of which it does not know that it was taken. Guarantees: nothing is added twice.
+func TestDeltasThatComeTwiceAreAddedOnce(t *testing.T) {
+	r := newRig(t, settings(t))
+	end := now()
+	for _, at := range []time.Time{end.Add(-10 * time.Second), end.Add(-10 * time.Second), end} {
+		r.push(sum("tokens", "", 100, at.Add(-10*time.Second), at, pmetric.AggregationTemporalityDelta))
+	}
+	assert.InDelta(t, 200, r.value("tokens_total", end), 0)
+}
+
+// Guarantees: senders and askers do not wait for each other, and each sample is there once.
+func TestManySendAndAskAtOnce(t *testing.T) {
+	r := newRig(t, settings(t))
+	end := now()
+	var all sync.WaitGroup
+	for sender := range 4 {
+		all.Go(func() {
+			for n := range 50 {
+				md := gauge("g", float64(n), end.Add(time.Duration(n-50)*time.Second), map[string]any{"sender": sender})
+				ms := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
+				for i := range 20 {
+					addGauge(ms, fmt.Sprintf("family_%d", i), 1, end.Add(time.Duration(n-50)*time.Second), map[string]any{"sender": sender})
+				}
+				assert.NoError(t, r.ConsumeMetrics(t.Context(), md))
+			}
+		})
+		all.Go(func() {
+			for range 10 {
+				_, _, err := r.Query(t.Context(), "sum(count_over_time(g[1m]))", end)
+				assert.NoError(t, err)
+				_, err = r.Metadata(t.Context(), "", "")
+				assert.NoError(t, err)
+			}
+		})
+	}
+	all.Wait()
+	assert.InDelta(t, 200, r.value("sum(count_over_time(g[1m]))", end), 0)
 }
 
 // Scenario: there is room for one series of deltas. Guarantees: the second is refused and counted; cumulative data passes.

@@ -191,3 +191,12 @@ var _ component.Component = (*rig)(nil)
 func (r *rig) url(path string) string {
 	return fmt.Sprintf("http://%s%s", r.cfg.HTTP.NetAddr.Endpoint, path)
 }
+
+// started is an exporter without exporterhelper around it.
+func started(t testing.TB) *tsdbExporter {
+	t.Helper()
+	e := newExporter(exportertest.NewNopSettings(metadata.Type), settings(t))
+	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { assert.NoError(t, e.shutdown(context.Background())) })
+	return e
+}

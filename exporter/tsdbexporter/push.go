@@ -78,17 +78,21 @@ func (e *tsdbExporter) write(ctx context.Context, md pmetric.Metrics) error {
 // translate appends a batch, and returns what of it could not be read.
 func (e *tsdbExporter) translate(ctx context.Context, md pmetric.Metrics) (*store.Appender, error) {
 	app := e.store.Append(ctx)
-	_, err := prometheusremotewrite.NewPrometheusConverter(app).FromMetrics(ctx, md, prometheusremotewrite.Settings{
+	_, err := prometheusremotewrite.NewPrometheusConverter(app).FromMetrics(ctx, md, e.settings())
+	return app, err
+}
+
+// settings of the translator are those that a Prometheus server has by default, but for what is promoted.
+func (e *tsdbExporter) settings() prometheusremotewrite.Settings {
+	return prometheusremotewrite.Settings{
 		AddMetricSuffixes: true,
 		PromoteResourceAttributes: prometheusremotewrite.NewPromoteResourceAttributes(config.OTLPConfig{
 			PromoteResourceAttributes: e.cfg.PromoteResourceAttributes,
 		}),
-		LookbackDelta: e.cfg.Query.Lookback,
-		// As a Prometheus server has them by default.
+		LookbackDelta:                        e.cfg.Query.Lookback,
 		LabelNameUnderscoreSanitization:      config.DefaultOTLPConfig.LabelNameUnderscoreSanitization,
 		LabelNamePreserveMultipleUnderscores: config.DefaultOTLPConfig.LabelNamePreserveMultipleUnderscores,
-	})
-	return app, err
+	}
 }
 
 // failures is how many errors were joined.
