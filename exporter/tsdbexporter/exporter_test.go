@@ -68,6 +68,10 @@ func TestNamesAndLabelsAreThoseOfPrometheus(t *testing.T) {
 	f("slo.evaluation.lag", "s", false, "slo_evaluation_lag_seconds")
 	f("gpu.leak.rate", "By/s", false, "gpu_leak_rate_bytes_per_second")
 	f("vllm:num_requests_running", "", false, "vllm:num_requests_running")
+	f("vllm:request_success_total", "", true, "vllm:request_success_total")
+	f("seen_total", "", false, "seen_total")
+	f("kv.cache.ratio", "1", false, "kv_cache_ratio")
+	f("1st", "", false, "_1st")
 	assert.Equal(t, map[string]string{
 		`target_info{cloud_region="eu-1", instance="i-1", job="shop/chat", k8s_namespace_name="team-a"}`: "1",
 	}, r.ask("target_info", at))
