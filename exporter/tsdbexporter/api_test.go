@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tsdbexporter
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// filled has a counter of an hour, a sample every 15 s, that ends now.
+func filled(t testing.TB, change ...func(*Config)) (*rig, time.Time) {
+	r, end := newRig(t, settings(t, change...)), now()
+	begin := end.Add(-time.Hour + time.Minute)
+	for at := begin; !at.After(end); at = at.Add(15 * time.Second) {
+		md := sum("requests", "{request}", at.Sub(begin).Seconds(), begin, at, pmetric.AggregationTemporalityCumulative)
+		md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetDescription("What was asked.")
+		r.push(md)
+	}
+	return r, end
+}
+
+// answer is the status and the body of a request, with headers as pairs.
+func (r *rig) answer(method, path string, body io.Reader, headers ...string) (int, string, http.Header) {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url(path), body)
+	require.NoError(r.t, err)
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		}
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := r.client.Do(req)
+	require.NoError(r.t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(r.t, err)
+	return resp.StatusCode, string(text), resp.Header
+}
+
+func TestAPrometheusClientGetsAllItAsks(t *testing.T) {
+	r, end := filled(t)
+	ctx := t.Context()
+	assert.InDelta(t, 1, r.value("rate(requests_total[5m])", end), 1e-9)
+
+	value, _, err := r.QueryRange(ctx, "sum(rate(requests_total[5m]))", promv1.Range{Start: end.Add(-30 * time.Minute), End: end, Step: time.Minute})
+	require.NoError(t, err)
+	require.Len(t, value, 1)
+	assert.Len(t, value.(model.Matrix)[0].Values, 31)
+
+	series, _, err := r.Series(ctx, []string{`{job="shop/chat"}`}, end.Add(-time.Hour), end)
+	require.NoError(t, err)
+	assert.Len(t, series, 2, "the counter and target_info")
+
+	names, _, err := r.LabelNames(ctx, nil, end.Add(-time.Hour), end)
+	require.NoError(t, err)
+	assert.Contains(t, names, "k8s_namespace_name")
+
+	values, _, err := r.LabelValues(ctx, "__name__", nil, end.Add(-time.Hour), end)
+	require.NoError(t, err)
+	assert.Equal(t, model.LabelValues{"requests_total", "target_info"}, values)
+
+	metadata, err := r.Metadata(ctx, "requests_total", "")
+	require.NoError(t, err)
+	assert.Equal(t, map[string][]promv1.Metadata{"requests_total": {{Type: "counter", Help: "What was asked."}}}, metadata)
+	metadata, err = r.Metadata(ctx, "", "")
+	require.NoError(t, err)
+	assert.Len(t, metadata, 2)
+
+	build, err := r.Buildinfo(ctx)
+	require.NoError(t, err)
+	assert.NotEmpty(t, build.GoVersion)
+
+	stats, err := r.TSDB(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, 2, stats.HeadStats.NumSeries)
+
+	code, body, _ := r.answer("GET", "/-/ready", nil)
+	assert.Equal(t, 200, code)
+	assert.Equal(t, "Prometheus Server is Ready.\n", body)
+	assert.InDelta(t, 1, r.counted("otelcol_tsdb_request_duration")["endpoint=query_range,status=200"], 0)
+	assert.Positive(t, r.counted("otelcol_tsdb_query_samples")[""])
+}
+
+// Guarantees: nothing that would write or delete, and nothing that tells of the machine, is served.
+func TestTheAPIOnlyReads(t *testing.T) {
+	r, _ := filled(t)
+	f := func(method, path string, want int) {
+		t.Helper()
+		code, body, _ := r.answer(method, path, nil)
+		assert.Equal(t, want, code, "%s %s: %s", method, path, body)
+	}
+	for _, path := range []string{"admin/tsdb/delete_series?match[]=requests_total", "admin/tsdb/snapshot", "admin/tsdb/clean_tombstones", "write", "read", "otlp/v1/metrics"} {
+		f("POST", "/api/v1/"+path, 404)
+		f("PUT", "/api/v1/"+path, 404)
+	}
+	f("DELETE", "/api/v1/series?match[]=requests_total", 405)
+	for _, path := range []string{"status/config", "status/flags", "status/runtimeinfo", "targets", "rules", "alerts", "scrape_pools", "notifications", "features", "openapi.yaml"} {
+		f("GET", "/api/v1/"+path, 404)
+	}
+	f("GET", "/debug/pprof/", 404)
+	f("GET", "/metrics", 404)
+	f("GET", "/", 200)
+}
+
+func TestErrorsAreThoseOfPrometheus(t *testing.T) {
+	r, _ := filled(t)
+	f := func(path string, want int, kind string) {
+		t.Helper()
+		code, body, _ := r.answer("GET", path, nil)
+		assert.Equal(t, want, code, body)
+		assert.Contains(t, body, `"errorType":"`+kind+`"`)
+	}
+	f("/api/v1/query?query=sum(", 400, "bad_data")
+	f("/api/v1/query?query=up&time=yesterday", 400, "bad_data")
+	f("/api/v1/query_range?query=up&start=0&end=1000000&step=1", 400, "bad_data")
+	f("/api/v1/series", 400, "bad_data")
+	f("/api/v1/query?query=requests_total*on()group_left()(vector(1)or+label_replace(vector(1),\"a\",\"b\",\"\",\"\"))", 422, "execution")
+}
+
+func TestAQueryThatReadsTooMuchIsEnded(t *testing.T) {
+	r, end := filled(t, func(c *Config) { c.Query.MaxSamples = 100 })
+	_, _, err := r.Query(t.Context(), "rate(requests_total[1h])", end)
+	require.ErrorContains(t, err, "query processing would load too many samples into memory")
+	assert.InDelta(t, 1, r.value("rate(requests_total[5m])", end), 1e-9)
+}
+
+func TestAQueryThatTakesTooLongIsEnded(t *testing.T) {
+	r, end := filled(t, func(c *Config) { c.Query.Timeout = time.Nanosecond })
+	_, _, err := r.Query(t.Context(), "requests_total", end)
+	require.Error(t, err)
+	code, body, _ := r.answer("GET", "/api/v1/query?query=requests_total", nil)
+	assert.Equal(t, 503, code, body)
+}
+
+// Scenario: the longest queries that are taken are nothing but brackets, signs and sums. Guarantees: they are answered within
+// seconds, the Collector goes on, and longer ones are refused before anybody reads them.
+func TestADeepQueryIsOnlyAQuery(t *testing.T) {
+	r, end := filled(t)
+	ask := func(query string) (int, string) {
+		form := url.Values{"query": {query}}
+		code, body, _ := r.answer("POST", "/api/v1/query", strings.NewReader(form.Encode()), "Content-Type", "application/x-www-form-urlencoded")
+		return code, body
+	}
+	most := r.cfg.Query.MaxLength
+	for _, query := range []string{
+		strings.Repeat("(", most/2-1) + "1" + strings.Repeat(")", most/2-1),
+		strings.Repeat("-", most-2) + "up",
+		"1" + strings.Repeat("+1", most/2-1),
+	} {
+		code, body := ask(query)
+		assert.Equal(t, 200, code, body)
+	}
+	code, body := ask(strings.Repeat("1", most+1))
+	assert.Equal(t, 400, code)
+	assert.Contains(t, body, "query: has 16385 bytes, and query::max_length is 16384")
+	code, body = ask(strings.Repeat("1", int(r.cfg.HTTP.MaxRequestBodySize)))
+	assert.Equal(t, 400, code)
+	assert.Contains(t, body, "request body too large")
+	assert.InDelta(t, 1, r.value("rate(requests_total[5m])", end), 1e-9)
+}
+
+// Guarantees: a page of another site reads nothing, neither as itself nor by a name that it lets point here.
+func TestOtherSitesAreRefused(t *testing.T) {
+	r, _ := filled(t)
+	port := strings.TrimPrefix(r.cfg.HTTP.NetAddr.Endpoint, "127.0.0.1:")
+	f := func(want int, headers ...string) {
+		t.Helper()
+		code, body, _ := r.answer("GET", "/api/v1/query?query=1", nil, headers...)
+		assert.Equal(t, want, code, "%s %s", headers, body)
+	}
+	f(200)
+	f(200, "Host", "localhost:"+port)
+	f(200, "Host", "LOCALHOST")
+	f(200, "Host", "[::1]:"+port)
+	f(403, "Host", "evil.example")
+	f(403, "Host", "localhost.evil.example:"+port)
+	f(403, "Host", "evil.example:9191")
+	f(200, "Origin", "http://127.0.0.1:"+port)
+	f(403, "Origin", "http://evil.example")
+	f(403, "Origin", "null")
+	f(403, "Origin", "http://127.0.0.1:1")
+	f(200, "Sec-Fetch-Site", "same-origin")
+	f(200, "Sec-Fetch-Site", "none")
+	f(403, "Sec-Fetch-Site", "cross-site")
+	f(403, "Sec-Fetch-Site", "same-site", "Origin", "http://localhost:8686")
+	_, body, _ := r.answer("GET", "/", nil, "Host", "evil.example")
+	assert.Contains(t, body, `host \"evil.example\" is not one of this server: add it to allowed_hosts`)
+}
+
+func TestWhoIsAllowedIsLetIn(t *testing.T) {
+	const console = "http://localhost:8686"
+	r, _ := filled(t, func(c *Config) {
+		c.AllowedHosts = []string{"metrics.example"}
+		c.HTTP.CORS = configoptional.Some(confighttp.CORSConfig{AllowedOrigins: []string{console}})
+	})
+	code, _, _ := r.answer("GET", "/api/v1/query?query=1", nil, "Host", "metrics.example")
+	assert.Equal(t, 200, code)
+	code, _, headers := r.answer("GET", "/api/v1/query?query=1", nil, "Origin", console, "Sec-Fetch-Site", "same-site")
+	assert.Equal(t, 200, code)
+	assert.Equal(t, console, headers.Get("Access-Control-Allow-Origin"))
+	_, _, headers = r.answer("GET", "/api/v1/query?query=1", nil, "Origin", "http://evil.example")
+	assert.Empty(t, headers.Get("Access-Control-Allow-Origin"), "the browser keeps the answer from it")
+}
+
+func TestAnswersAreNotForPages(t *testing.T) {
+	r, _ := filled(t)
+	for _, path := range []string{"/", "/api/v1/query?query=1", "/nothing"} {
+		_, _, h := r.answer("GET", path, nil)
+		assert.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
+		assert.Contains(t, h.Get("Content-Security-Policy"), "default-src 'none'")
+		assert.Equal(t, "same-origin", h.Get("Cross-Origin-Resource-Policy"))
+		assert.Empty(t, h.Get("Access-Control-Allow-Origin"))
+	}
+}
+
+func TestPOSTAndGETAreOne(t *testing.T) {
+	r, end := filled(t)
+	form := url.Values{"query": {"requests_total"}, "time": {fmt.Sprint(end.Unix())}}
+	_, got, _ := r.answer("GET", "/api/v1/query?"+form.Encode(), nil)
+	_, posted, _ := r.answer("POST", "/api/v1/query", strings.NewReader(form.Encode()), "Content-Type", "application/x-www-form-urlencoded")
+	assert.Equal(t, got, posted)
+	assert.Contains(t, got, `"resultType":"vector"`)
+}

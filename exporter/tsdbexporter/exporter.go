@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tsdbexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/exporter"
+	"go.uber.org/zap"
+	"go.uber.org/zap/exp/zapslog"
+
+	"github.com/otelcol-llm/otelcol-llm/exporter/tsdbexporter/internal/queryapi"
+	"github.com/otelcol-llm/otelcol-llm/exporter/tsdbexporter/internal/store"
+)
+
+// tsdbExporter is the database, its accumulator for deltas, and its server.
+type tsdbExporter struct {
+	cfg  *Config
+	set  exporter.Settings
+	log  *zap.Logger
+	host component.Host
+
+	store     *store.Store
+	telemetry *telemetry
+	deltas    *deltas
+	server    *http.Server
+	serving   sync.WaitGroup // the server, and each request
+
+	mu     sync.Mutex
+	full   bool      // guarded by mu: the disk was, at the last push
+	warned time.Time // guarded by mu: when refused samples were last logged
+}
+
+func newExporter(set exporter.Settings, cfg *Config) *tsdbExporter {
+	return &tsdbExporter{cfg: cfg, set: set, log: set.Logger}
+}
+
+// start opens the database, which reads its write-ahead log, and then listens. When it returns, queries see all that was there
+// before.
+func (e *tsdbExporter) start(ctx context.Context, host component.Host) (err error) {
+	e.host = host
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.shutdown(ctx))
+		}
+	}()
+	logger := slog.New(zapslog.NewHandler(e.log.Core()))
+	e.store, err = store.Open(store.Options{
+		Directory: e.cfg.Directory, Retention: time.Duration(e.cfg.Retention), MaxBytes: e.cfg.MaxBytes, MinFreeBytes: e.cfg.MinFreeBytes,
+		OutOfOrderWindow: e.cfg.OutOfOrderWindow, MaxSeries: e.cfg.MaxSeries, MaxExemplars: e.cfg.MaxExemplars,
+	}, logger)
+	if err != nil {
+		return err
+	}
+	if e.telemetry, err = newTelemetry(e.set.TelemetrySettings, e.store); err != nil {
+		return err
+	}
+	if e.deltas, err = newDeltas(ctx, e.set, e.cfg, e.write); err != nil {
+		return err
+	}
+	for _, r := range e.store.Repairs {
+		e.log.Warn("the database was damaged and is repaired", zap.String("part", r.What), zap.String("repair", r.How), zap.String("lost", r.Lost), zap.String("reason", r.Why))
+	}
+	if err = e.listen(ctx, logger); err != nil {
+		return err
+	}
+	e.log.Info("the database answers PromQL", zap.String("directory", e.cfg.Directory), zap.String("endpoint", e.cfg.HTTP.NetAddr.Endpoint),
+		zap.Uint64("series", e.store.Head().NumSeries()), zap.Stringer("retention", e.cfg.Retention), zap.Int64("max_bytes", e.cfg.MaxBytes))
+	return nil
+}
+
+func (e *tsdbExporter) listen(ctx context.Context, logger *slog.Logger) error {
+	cors := e.cfg.HTTP.CORS
+	guard := queryapi.Guard{
+		Hosts:        queryapi.Hosts(e.cfg.HTTP.NetAddr.Endpoint, e.cfg.AllowedHosts),
+		OtherOrigins: cors.HasValue() && len(cors.Get().AllowedOrigins) > 0,
+	}
+	api := guard.Wrap(queryapi.New(queryapi.Options{
+		Store: e.store, Timeout: e.cfg.Query.Timeout, MaxSamples: e.cfg.Query.MaxSamples, MaxLength: e.cfg.Query.MaxLength, MaxConcurrent: e.cfg.Query.MaxConcurrent,
+		Lookback: e.cfg.Query.Lookback, Version: e.set.BuildInfo.Version, Logger: logger, Answered: e.telemetry.answered,
+	}))
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e.serving.Add(1)
+		defer e.serving.Done()
+		api.ServeHTTP(w, r)
+	})
+	var err error
+	if e.server, err = e.cfg.HTTP.ToServer(ctx, e.host.GetExtensions(), e.set.TelemetrySettings, handler); err != nil {
+		return err
+	}
+	listener, err := e.cfg.HTTP.ToListener(ctx)
+	if err != nil {
+		return fmt.Errorf("endpoint %s: %w", e.cfg.HTTP.NetAddr.Endpoint, err)
+	}
+	e.serving.Go(func() {
+		if err := e.server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			componentstatus.ReportStatus(e.host, componentstatus.NewFatalErrorEvent(err))
+		}
+	})
+	return nil
+}
+
+// shutdown lets the queries end that are being answered, and closes the database. What was taken is in its write-ahead log.
+func (e *tsdbExporter) shutdown(ctx context.Context) error {
+	var errs []error
+	if e.server != nil {
+		if err := e.server.Shutdown(ctx); err != nil {
+			errs = append(errs, e.server.Close()) // which ends the queries
+		}
+		e.serving.Wait() // nobody may read a file that is closed
+		e.server = nil
+	}
+	if e.deltas != nil {
+		errs = append(errs, e.deltas.Shutdown(ctx))
+		e.deltas = nil
+	}
+	if e.telemetry != nil {
+		errs = append(errs, e.telemetry.shutdown())
+		e.telemetry = nil
+	}
+	if e.store != nil {
+		errs = append(errs, e.store.Close())
+		e.store = nil
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tsdbexporter
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/lifecycletest"
+)
+
+func TestLifecycle(t *testing.T) {
+	cfg := settings(t)
+	lifecycletest.Test(t, componenttest.NewNopHost(),
+		func(t testing.TB) exporter.Metrics { return create(t, cfg).Metrics },
+		func(t testing.TB, e exporter.Metrics) {
+			assert.False(t, e.Capabilities().MutatesData)
+			md := gauge("lifecycle", 1, now(), nil)
+			md.MarkReadOnly()
+			require.NoError(t, e.ConsumeMetrics(t.Context(), md))
+		})
+}
+
+// Guarantees: names are those of a Prometheus server: underscores, unit and type as suffixes; job and instance come from the
+// resource, and what tells a tenant stays on the series.
+func TestNamesAndLabelsAreThoseOfPrometheus(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	f := func(name, unit string, counter bool, want string) {
+		t.Helper()
+		md, ms := batch(resource)
+		m := ms.AppendEmpty()
+		m.SetName(name)
+		m.SetUnit(unit)
+		var p pmetric.NumberDataPoint
+		if counter {
+			s := m.SetEmptySum()
+			s.SetIsMonotonic(true)
+			s.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			p = s.DataPoints().AppendEmpty()
+		} else {
+			p = m.SetEmptyGauge().DataPoints().AppendEmpty()
+		}
+		p.SetDoubleValue(1)
+		p.SetTimestamp(stamp(at))
+		require.NoError(t, p.Attributes().FromRaw(map[string]any{"slo_id": "llm:chat:ttft:p95", "cloud.region": "eu-2"}))
+		r.push(md)
+		labels := `cloud_region="eu-2", instance="i-1", job="shop/chat", k8s_namespace_name="team-a", service_name="chat", service_namespace="shop", slo_id="llm:chat:ttft:p95"`
+		assert.Equal(t, map[string]string{want + "{" + labels + "}": "1"}, r.ask(`{__name__="`+want+`"}`, at))
+	}
+	f("slo.sli.value", "", false, "slo_sli_value")
+	f("slo.sli.events", "{event}", true, "slo_sli_events_total")
+	f("slo.burn_rate", "1", false, "slo_burn_rate_ratio")
+	f("slo.evaluation.lag", "s", false, "slo_evaluation_lag_seconds")
+	f("gpu.leak.rate", "By/s", false, "gpu_leak_rate_bytes_per_second")
+	f("vllm:num_requests_running", "", false, "vllm:num_requests_running")
+	f("vllm:request_success_total", "", true, "vllm:request_success_total")
+	f("seen_total", "", false, "seen_total")
+	f("kv.cache.ratio", "1", false, "kv_cache_ratio")
+	f("1st", "", false, "_1st")
+	assert.Equal(t, map[string]string{
+		`target_info{cloud_region="eu-1", instance="i-1", job="shop/chat", k8s_namespace_name="team-a"}`: "1",
+	}, r.ask("target_info", at))
+}
+
+// Guarantees: a tenant in the resource tells series apart that nothing else does.
+func TestTwoTenantsOfOneServiceAreTwoSeries(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	for i, tenant := range []string{"a", "b"} {
+		md, ms := batch(map[string]any{"service.name": "chat", "tenant": tenant})
+		addGauge(ms, "queue", float64(i), at, nil)
+		r.push(md)
+	}
+	assert.Equal(t, map[string]string{
+		`queue{job="chat", service_name="chat", tenant="a"}`: "0",
+		`queue{job="chat", service_name="chat", tenant="b"}`: "1",
+	}, r.ask("queue", at))
+}
+
+func TestEveryShapeIsStored(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	md, ms := batch(map[string]any{"service.name": "chat"})
+
+	m := ms.AppendEmpty()
+	m.SetName("explicit")
+	m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	e := m.Histogram().DataPoints().AppendEmpty()
+	e.SetTimestamp(stamp(at))
+	e.ExplicitBounds().FromRaw([]float64{0.1, 1})
+	e.BucketCounts().FromRaw([]uint64{2, 3, 5})
+	e.SetCount(10)
+	e.SetSum(20)
+
+	m = ms.AppendEmpty()
+	m.SetName("exponential")
+	m.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	x := m.ExponentialHistogram().DataPoints().AppendEmpty()
+	x.SetTimestamp(stamp(at))
+	x.SetScale(0)
+	x.Positive().SetOffset(0)
+	x.Positive().BucketCounts().FromRaw([]uint64{4, 6})
+	x.SetZeroCount(1)
+	x.SetCount(11)
+	x.SetSum(22)
+
+	m = ms.AppendEmpty()
+	m.SetName("summary")
+	s := m.SetEmptySummary().DataPoints().AppendEmpty()
+	s.SetTimestamp(stamp(at))
+	s.SetCount(3)
+	s.SetSum(6)
+	q := s.QuantileValues().AppendEmpty()
+	q.SetQuantile(0.99)
+	q.SetValue(4)
+	r.push(md)
+
+	assert.Equal(t, map[string]string{
+		`{le="0.1"}`: "2", `{le="1"}`: "5", `{le="+Inf"}`: "10",
+	}, r.ask("sum by (le) (explicit_bucket)", at))
+	assert.InDelta(t, 2, r.value("histogram_avg(exponential)", at), 0)
+	assert.InDelta(t, 11, r.value("histogram_count(exponential)", at), 0)
+	assert.InDelta(t, 4./11, r.value("histogram_fraction(1, 2, exponential)", at), 1e-9)
+	assert.Equal(t, map[string]string{`summary{job="chat", quantile="0.99", service_name="chat"}`: "4"}, r.ask("summary", at))
+	assert.InDelta(t, 2, r.value("summary_sum / summary_count", at), 0)
+}
+
+// Guarantees: an exemplar is found by its series, with trace and span.
+func TestExemplarsAreKept(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	md := sum("requests", "{request}", 5, at.Add(-time.Minute), at, pmetric.AggregationTemporalityCumulative)
+	ex := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).Exemplars().AppendEmpty()
+	ex.SetDoubleValue(0.7)
+	ex.SetTimestamp(stamp(at))
+	ex.SetTraceID(pcommon.TraceID{1})
+	ex.SetSpanID(pcommon.SpanID{2})
+	require.NoError(t, ex.FilteredAttributes().FromRaw(map[string]any{"region": "eu"}))
+	r.push(md)
+	found, err := r.QueryExemplars(t.Context(), "rate(requests_total[5m])", at.Add(-time.Minute), at.Add(time.Minute))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	assert.Equal(t, []promv1.Exemplar{{
+		Labels: model.LabelSet{"trace_id": "01000000000000000000000000000000", "span_id": "0200000000000000", "region": "eu"},
+		Value:  0.7, Timestamp: model.TimeFromUnix(at.Unix()),
+	}}, found[0].Exemplars)
+}
+
+// Guarantees: a series that has ended is gone at once, not only after the lookback.
+func TestAStalenessMarkerEndsASeries(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	r.push(gauge("up", 1, at.Add(-10*time.Second), nil))
+	md := gauge("up", 0, at, nil)
+	md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	r.push(md)
+	assert.Len(t, r.ask("up", at.Add(-time.Second)), 1)
+	assert.Empty(t, r.ask("up", at))
+}
+
+// Guarantees: deltas are added up, for all three shapes that can be deltas, and the batch stays as it was.
+func TestDeltasAreAddedUp(t *testing.T) {
+	r := newRig(t, settings(t))
+	end := now()
+	for i := range 5 {
+		start := end.Add(time.Duration(i-5) * 10 * time.Second)
+		at := start.Add(10 * time.Second)
+		md := sum("tokens", "{token}", 100, start, at, pmetric.AggregationTemporalityDelta)
+		ms := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
+		m := ms.AppendEmpty()
+		m.SetName("explicit")
+		m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		e := m.Histogram().DataPoints().AppendEmpty()
+		e.SetStartTimestamp(stamp(start))
+		e.SetTimestamp(stamp(at))
+		e.ExplicitBounds().FromRaw([]float64{1})
+		e.BucketCounts().FromRaw([]uint64{1, 2})
+		e.SetCount(3)
+		e.SetSum(5)
+		m = ms.AppendEmpty()
+		m.SetName("exponential")
+		m.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		x := m.ExponentialHistogram().DataPoints().AppendEmpty()
+		x.SetStartTimestamp(stamp(start))
+		x.SetTimestamp(stamp(at))
+		x.Positive().BucketCounts().FromRaw([]uint64{7})
+		x.SetCount(7)
+		x.SetSum(10)
+		r.push(md)
+	}
+	assert.InDelta(t, 500, r.value("tokens_total", end), 0)
+	assert.InDelta(t, 10, r.value("rate(tokens_total[30s])", end), 1e-9)
+	assert.InDelta(t, 5, r.value(`explicit_bucket{le="1"}`, end), 0)
+	assert.InDelta(t, 35, r.value("histogram_count(exponential)", end), 0)
+	assert.Equal(t, map[string]float64{"": 3}, r.counted("otelcol_deltatocumulative_streams_tracked"))
+}
+
+// Scenario: a sender sends a batch again, of which it does not know that it was taken. Guarantees: nothing is added twice.
+func TestDeltasThatComeTwiceAreAddedOnce(t *testing.T) {
+	r := newRig(t, settings(t))
+	end := now()
+	for _, at := range []time.Time{end.Add(-10 * time.Second), end.Add(-10 * time.Second), end} {
+		r.push(sum("tokens", "", 100, at.Add(-10*time.Second), at, pmetric.AggregationTemporalityDelta))
+	}
+	assert.InDelta(t, 200, r.value("tokens_total", end), 0)
+}
+
+// Guarantees: senders and askers do not wait for each other, and each sample is there once.
+func TestManySendAndAskAtOnce(t *testing.T) {
+	r := newRig(t, settings(t))
+	end := now()
+	var all sync.WaitGroup
+	for sender := range 4 {
+		all.Go(func() {
+			for n := range 50 {
+				md := gauge("g", float64(n), end.Add(time.Duration(n-50)*time.Second), map[string]any{"sender": sender})
+				ms := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
+				for i := range 20 {
+					addGauge(ms, fmt.Sprintf("family_%d", i), 1, end.Add(time.Duration(n-50)*time.Second), map[string]any{"sender": sender})
+				}
+				assert.NoError(t, r.ConsumeMetrics(t.Context(), md))
+			}
+		})
+		all.Go(func() {
+			for range 10 {
+				_, _, err := r.Query(t.Context(), "sum(count_over_time(g[1m]))", end)
+				assert.NoError(t, err)
+				_, err = r.Metadata(t.Context(), "", "")
+				assert.NoError(t, err)
+			}
+		})
+	}
+	all.Wait()
+	assert.InDelta(t, 200, r.value("sum(count_over_time(g[1m]))", end), 0)
+}
+
+// Scenario: there is room for one series of deltas. Guarantees: the second is refused and counted; cumulative data passes.
+func TestDeltaSeriesAreBounded(t *testing.T) {
+	r := newRig(t, settings(t, func(c *Config) { c.MaxDeltaSeries = 1 }))
+	at := now()
+	r.push(sum("a", "", 1, at.Add(-time.Second), at, pmetric.AggregationTemporalityDelta))
+	md := sum("b", "", 1, at.Add(-time.Second), at, pmetric.AggregationTemporalityDelta)
+	addGauge(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics(), "c", 1, at, nil)
+	r.push(md)
+	names := slices.Sorted(maps.Keys(r.ask(`count by (__name__) ({__name__=~"a_total|b_total|c"})`, at)))
+	assert.Equal(t, []string{"a_total", "c"}, names)
+	assert.InDelta(t, 1, r.counted("otelcol_deltatocumulative_datapoints")["error=limit"], 0)
+}
+
+// Guarantees: each sample that is refused is counted with its reason, keeps no other out, and is not sent again.
+func TestWhatIsRefusedIsCountedAndLosesNothingElse(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	r.push(gauge("g", 1, at, nil))
+	md, ms := batch(resource)
+	addGauge(ms, "g", 2, at, nil)                       // another value at the same time
+	addGauge(ms, "g", 3, at.Add(-2*time.Hour), nil)     // beyond the out-of-order window
+	addGauge(ms, "g", 4, at.Add(-30*time.Minute), nil)  // within
+	addGauge(ms, "g", 5, at.Add(-16*24*time.Hour), nil) // beyond the retention
+	addGauge(ms, "g", 6, at.Add(11*time.Minute), nil)   // not yet
+	addGauge(ms, "g", 7, time.Unix(0, 0), nil)          // no time at all
+	addGauge(ms, "g", 8, at.Add(time.Second), nil)      // and this is right
+	r.push(md)
+	got := r.counted("otelcol_tsdb_samples_refused")
+	// Besides, target_info has a sample for the earliest time in the batch, and one every 150 s up to the latest.
+	got["reason=too_old"] -= 24
+	assert.Equal(t, map[string]float64{"reason=duplicate": 1, "reason=too_old": 1, "reason=out_of_bounds": 2, "reason=in_future": 1}, got)
+	value, _, err := r.Query(t.Context(), "g[1h]", at.Add(time.Second))
+	require.NoError(t, err)
+	require.Len(t, value, 1)
+	var values []float64
+	for _, v := range value.(model.Matrix)[0].Values {
+		values = append(values, float64(v.Value))
+	}
+	assert.Equal(t, []float64{4, 1, 8}, values)
+	assert.Equal(t, 1, r.logs.FilterMessageSnippet("samples are refused").Len(), "the log tells of the first")
+}
+
+// Scenario: one point of a batch is of 1970, and one of 2200. Guarantees: the translator does not fill the time between.
+func TestATimeThatIsWrongCostsNothing(t *testing.T) {
+	r := newRig(t, settings(t))
+	md, ms := batch(resource)
+	addGauge(ms, "g", 1, time.Unix(0, 0), nil)
+	addGauge(ms, "g", 2, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), nil)
+	addGauge(ms, "g", 3, now(), nil)
+	r.push(md)
+	assert.Equal(t, map[string]float64{"": 2}, r.counted("otelcol_tsdb_samples_appended"), "one of g, one of target_info")
+}
+
+// Scenario: of the points of one metric, one has a key that no label can have, one an exemplar without a value.
+// Guarantees: only those two are lost.
+func TestAPointThatCannotBeReadLosesNothingElse(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	md := sum("requests", "", 1, at.Add(-time.Minute), at, pmetric.AggregationTemporalityCumulative)
+	points := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints()
+	for i := range 4 {
+		p := points.AppendEmpty()
+		points.At(0).CopyTo(p)
+		p.Attributes().PutInt("n", int64(i))
+	}
+	points.At(1).Attributes().PutStr("", "no key")
+	points.At(2).Exemplars().AppendEmpty()
+	x := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()
+	x.SetName("scaled")
+	x.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	for _, scale := range []int32{-9, 2} {
+		p := x.ExponentialHistogram().DataPoints().AppendEmpty()
+		p.SetScale(scale)
+		p.SetTimestamp(stamp(at))
+		p.Attributes().PutInt("scale", int64(scale))
+	}
+	r.push(md)
+	assert.Equal(t, map[string]string{`{n="2"}`: "1", `{n="3"}`: "1", "{}": "1"}, r.ask("sum by (n) (requests_total)", at))
+	assert.Len(t, r.ask("scaled", at), 1)
+	assert.Equal(t, map[string]float64{"": 3}, r.counted("otelcol_tsdb_points_unreadable"))
+}
+
+// Guarantees: with no room left, new series are refused and counted, and those that there are go on. A lower limit at the next
+// start costs nothing that is there.
+func TestSeriesAreBounded(t *testing.T) {
+	cfg := settings(t, func(c *Config) { c.MaxSeries = 3 })
+	r := newRig(t, cfg)
+	at := now()
+	for i := range 5 {
+		md, ms := batch(map[string]any{"service.name": "chat"})
+		addGauge(ms, "g", 1, at.Add(-time.Minute), map[string]any{"i": i})
+		r.push(md)
+	}
+	assert.Len(t, r.ask("g", at), 3)
+	assert.Equal(t, map[string]float64{"reason=series_limit": 2}, r.counted("otelcol_tsdb_samples_refused"))
+	assert.Equal(t, map[string]float64{"": 3}, r.counted("otelcol_tsdb_series"))
+	r.stop()
+
+	lower := *cfg
+	lower.MaxSeries = 1
+	r = newRig(t, &lower)
+	assert.Len(t, r.ask("g", at), 3)
+	md, ms := batch(map[string]any{"service.name": "chat"})
+	addGauge(ms, "g", 2, at, map[string]any{"i": 0})
+	r.push(md)
+	assert.InDelta(t, 2, r.value(`g{i="0"}`, at), 0)
+}
+
+// Scenario: the disk has less room than is asked to stay free. Guarantees: the sender is told to try again, and is taken when
+// there is room.
+func TestAFullDiskRefusesForNow(t *testing.T) {
+	r := newRig(t, settings(t, func(c *Config) { c.MinFreeBytes = 1 << 60 }))
+	err := r.ConsumeMetrics(t.Context(), gauge("g", 1, now(), nil))
+	require.ErrorContains(t, err, "min_free_bytes is 1152921504606846976")
+	assert.False(t, consumererror.IsPermanent(err))
+}
+
+// Guarantees: after a restart everything is there, and series go on.
+func TestARestartForgetsNothing(t *testing.T) {
+	cfg := settings(t)
+	at := now()
+	r := newRig(t, cfg)
+	r.push(gauge("g", 1, at.Add(-time.Minute), nil))
+	r.stop()
+	r = newRig(t, cfg)
+	r.push(gauge("g", 2, at, nil))
+	assert.InDelta(t, 3, r.value("sum_over_time(g[2m])", at), 0)
+	assert.Empty(t, r.logs.All(), "nothing to complain of")
+}
+
+func TestADirectoryBelongsToOneExporter(t *testing.T) {
+	cfg := settings(t)
+	newRig(t, cfg)
+	other := settings(t, func(c *Config) { c.Directory = cfg.Directory })
+	require.ErrorContains(t, create(t, other).Start(t.Context(), componenttest.NewNopHost()),
+		"directory "+cfg.Directory+": another process, or another tsdb exporter, uses it: give each its own")
+}
+
+func TestAnEndpointThatIsTakenIsNamed(t *testing.T) {
+	cfg := settings(t)
+	newRig(t, cfg)
+	other := settings(t, func(c *Config) { c.HTTP.NetAddr.Endpoint = cfg.HTTP.NetAddr.Endpoint })
+	require.ErrorContains(t, create(t, other).Start(t.Context(), componenttest.NewNopHost()), "endpoint "+cfg.HTTP.NetAddr.Endpoint+": ")
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// Reason says why a sample was refused.
+type Reason int
+
+// The reasons.
+const (
+	OutOfBounds Reason = iota
+	TooOld
+	OutOfOrder
+	Duplicate
+	InFuture
+	SeriesLimit
+	Invalid
+	Reasons
+)
+
+// ReasonNames are the values of the attribute reason.
+var ReasonNames = [Reasons]string{
+	OutOfBounds: "out_of_bounds", TooOld: "too_old", OutOfOrder: "out_of_order", Duplicate: "duplicate",
+	InFuture: "in_future", SeriesLimit: "series_limit", Invalid: "invalid",
+}
+
+// maxAhead is how far ahead of the clock a sample may be, as in Prometheus. One that was further would become the newest,
+// and all that is true would lie behind it, beyond the out-of-order window.
+const maxAhead = 10 * time.Minute
+
+// Appender is a transaction that takes what it can: a sample that is refused is counted and does not keep the others out.
+type Appender struct {
+	storage.AppenderV2
+	// Refused counts samples, by reason.
+	Refused [Reasons]int64
+	// RefusedExemplars counts exemplars of samples that were taken.
+	RefusedExemplars int64
+	// Example is the first sample that was refused, for people; the zero value when there is none.
+	Example Refusal
+
+	families *Families
+	family   string // the last that was looked up
+}
+
+// Refusal is a sample that was refused.
+type Refusal struct {
+	Series string
+	Time   time.Time
+	Err    error
+}
+
+// Append begins a transaction. It ends with Commit or Rollback, and is for one goroutine.
+func (s *Store) Append(ctx context.Context) *Appender {
+	return &Appender{AppenderV2: s.AppenderV2(ctx), families: s.Families}
+}
+
+// Takes is the time of the samples that are worth appending: older ones would be deleted at once, and newer ones are refused.
+func (s *Store) Takes(now time.Time) (oldest, newest time.Time) {
+	return now.Add(-s.opts.Retention), now.Add(maxAhead)
+}
+
+// Append never returns an error: it has counted it.
+func (a *Appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AOptions) (storage.SeriesRef, error) {
+	ref, err := a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
+	if err == nil {
+		if opts.MetricFamilyName != a.family {
+			a.family = opts.MetricFamilyName
+			a.families.put(a.family, opts.Metadata)
+		}
+		return ref, nil
+	}
+	var partial *storage.AppendPartialError
+	if errors.As(err, &partial) {
+		a.RefusedExemplars += int64(len(partial.ExemplarErrors))
+		return ref, nil
+	}
+	a.Refused[reasonOf(err)]++
+	if a.Example.Err == nil {
+		a.Example = Refusal{Series: ls.String(), Time: time.UnixMilli(t).UTC(), Err: err}
+	}
+	return 0, nil
+}
+
+func reasonOf(err error) Reason {
+	switch {
+	case errors.Is(err, errSeriesLimit):
+		return SeriesLimit
+	case errors.Is(err, storage.ErrOutOfBounds):
+		return OutOfBounds
+	case errors.Is(err, storage.ErrTooOldSample):
+		return TooOld
+	case errors.Is(err, storage.ErrOutOfOrderSample):
+		return OutOfOrder
+	case errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
+		return Duplicate
+	}
+	return Invalid
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tsdbexporter
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/storage/remote/otlptranslator/prometheusremotewrite"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-llm/otelcol-llm/exporter/tsdbexporter/internal/store"
+)
+
+// push takes what it can of a batch. What is refused for what it is, is counted, and is no error: it would be refused again.
+// An error is for a database that can take nothing now; the sender may try again with the same batch.
+func (e *tsdbExporter) push(ctx context.Context, md pmetric.Metrics) error {
+	err := e.store.Room(time.Now())
+	e.reportRoom(err)
+	if err != nil {
+		return err
+	}
+	if haveDelta(md) {
+		return e.deltas.consume(ctx, md)
+	}
+	return e.write(ctx, md)
+}
+
+// reportRoom tells the Collector's status when the disk becomes full, and when it is no more.
+func (e *tsdbExporter) reportRoom(err error) {
+	e.mu.Lock()
+	changed := e.full != (err != nil)
+	e.full = err != nil
+	e.mu.Unlock()
+	switch {
+	case !changed:
+	case err != nil:
+		componentstatus.ReportStatus(e.host, componentstatus.NewRecoverableErrorEvent(err))
+	default:
+		componentstatus.ReportStatus(e.host, componentstatus.NewEvent(componentstatus.StatusOK))
+	}
+}
+
+// write appends a batch in one transaction.
+func (e *tsdbExporter) write(ctx context.Context, md pmetric.Metrics) error {
+	parts := split{span: newSpan(e.store.Takes(time.Now()))}
+	if !parts.holdsAll(md) {
+		// Before the translator, which fills the time from the first point to the last with target_info.
+		md = parts.copyOf(md)
+	}
+	app, err := e.translate(ctx, md)
+	if err != nil && ctx.Err() == nil {
+		// The translator gives up a metric at the first point that it cannot read. With a metric for each point, only such
+		// points are lost.
+		if rollback := app.Rollback(); rollback != nil {
+			return rollback
+		}
+		app, err = e.translate(ctx, parts.copyOf(md))
+	}
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), app.Rollback())
+	}
+	if err := app.Commit(); err != nil {
+		return err
+	}
+	app.Refused[store.OutOfBounds] += parts.before
+	app.Refused[store.InFuture] += parts.after
+	unreadable := failures(err)
+	e.telemetry.appended(ctx, app, unreadable)
+	e.warn(app, err, unreadable)
+	return nil
+}
+
+// translate appends a batch, and returns what of it could not be read.
+func (e *tsdbExporter) translate(ctx context.Context, md pmetric.Metrics) (*store.Appender, error) {
+	app := e.store.Append(ctx)
+	_, err := prometheusremotewrite.NewPrometheusConverter(app).FromMetrics(ctx, md, e.settings())
+	return app, err
+}
+
+// settings of the translator are those that a Prometheus server has by default, but for what is promoted.
+func (e *tsdbExporter) settings() prometheusremotewrite.Settings {
+	return prometheusremotewrite.Settings{
+		AddMetricSuffixes: true,
+		PromoteResourceAttributes: prometheusremotewrite.NewPromoteResourceAttributes(config.OTLPConfig{
+			PromoteResourceAttributes: e.cfg.PromoteResourceAttributes,
+		}),
+		LookbackDelta:                        e.cfg.Query.Lookback,
+		LabelNameUnderscoreSanitization:      config.DefaultOTLPConfig.LabelNameUnderscoreSanitization,
+		LabelNamePreserveMultipleUnderscores: config.DefaultOTLPConfig.LabelNamePreserveMultipleUnderscores,
+	}
+}
+
+// failures is how many errors were joined.
+func failures(err error) (n int64) {
+	if err == nil {
+		return 0
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return 1
+	}
+	for _, err := range joined.Unwrap() {
+		n += failures(err)
+	}
+	return n
+}
+
+// warn logs what was refused, at most once a minute: the counters have all of it.
+func (e *tsdbExporter) warn(app *store.Appender, unread error, unreadable int64) {
+	var refused []zap.Field
+	for i, n := range app.Refused {
+		if n > 0 {
+			refused = append(refused, zap.Int64(store.ReasonNames[i], n))
+		}
+	}
+	if len(refused) == 0 && unread == nil {
+		return
+	}
+	const every = time.Minute
+	now := time.Now()
+	e.mu.Lock()
+	due := now.Sub(e.warned) >= every
+	if due {
+		e.warned = now
+	}
+	e.mu.Unlock()
+	if !due {
+		return
+	}
+	if len(refused) > 0 {
+		e.log.Warn("samples are refused; otelcol_tsdb_samples_refused counts them", append(refused,
+			zap.String("example", app.Example.Series), zap.Time("time", app.Example.Time), zap.Error(app.Example.Err))...)
+	}
+	if unread != nil {
+		e.log.Warn("data points cannot be translated; otelcol_tsdb_points_unreadable counts them", zap.Int64("points", unreadable), zap.Error(first(unread)))
+	}
+}
+
+// first is the first of joined errors.
+func first(err error) error {
+	for {
+		joined, ok := err.(interface{ Unwrap() []error })
+		if !ok || len(joined.Unwrap()) == 0 {
+			return err
+		}
+		err = joined.Unwrap()[0]
+	}
+}
