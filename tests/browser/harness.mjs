@@ -41,11 +41,12 @@ async function answers(url) {
 
 const ends = (child) => new Promise((done) => child.once("exit", done));
 
-/** A Prometheus with an empty database: {url, stop}. */
-export async function prometheus() {
+/** A Prometheus with an empty database: {url, stop}. strategy is how it spells OTLP names; at is where it listens. */
+export async function prometheus({ strategy = "UnderscoreEscapingWithSuffixes", at } = {}) {
   const binary = required("PROMETHEUS", "", "make test-browser builds it; or set PROMETHEUS");
-  const folder = mkdtempSync(join(tmpdir(), "prometheus-")), at = `127.0.0.1:${await port()}`;
-  writeFileSync(join(folder, "prometheus.yml"), "otlp: {translation_strategy: UnderscoreEscapingWithSuffixes}\nstorage: {tsdb: {out_of_order_time_window: 1d}, exemplars: {max_exemplars: 10000}}\n");
+  const folder = mkdtempSync(join(tmpdir(), "prometheus-"));
+  at ??= `127.0.0.1:${await port()}`;
+  writeFileSync(join(folder, "prometheus.yml"), `otlp: {translation_strategy: ${strategy}}\nstorage: {tsdb: {out_of_order_time_window: 1d}, exemplars: {max_exemplars: 10000}}\n`);
   const child = spawn(binary, [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`, `--web.listen-address=${at}`, "--web.enable-otlp-receiver", "--enable-feature=exemplar-storage,otlp-deltatocumulative", "--log.level=warn"], { stdio: ["ignore", "inherit", "inherit"] });
   const ended = ends(child);
   await answers(`http://${at}/-/ready`);

@@ -114,7 +114,7 @@ export function makeHeatmap(on) {
   function paintLabels(top, n, shift) {
     while (pool.length < n) {
       const sign = h("span", { class: "sign" }), name = h("span", { class: "title" }), text = h("span", { class: "dims" });
-      const label = h("div", { class: "label" }, sign, name, text);
+      const label = h("div", { class: "label" }, sign, " ", name, " ", text);
       labels.append(label);
       pool.push({ label, sign, name, text, row: undefined });
     }

@@ -43,9 +43,11 @@ let view, shown, loading, timer, first = true;
 
 /** Shows what the address says. */
 function arrive() {
+  const before = app.state;
   app.state = url.read();
   if (!(app.state.view in views) || (app.state.view === "cell" && !app.state.slo_id)) app.state.view = "promises";
   const id = app.state.view === "cell" ? `cell ${app.state.slo_id} ${JSON.stringify(app.state.d)}` : app.state.view;
+  const was = shown;
   if (id !== shown) {
     shown = id;
     $("view").replaceChildren();
@@ -56,7 +58,14 @@ function arrive() {
     first = false;
   }
   controls();
-  load();
+  if (id === was && before !== app.state && onlyDisplay(before, app.state) && view.find) view.find(app);
+  else load();
+}
+
+/** Whether nothing but the arrangement of what is loaded has changed. */
+function onlyDisplay(a, b) {
+  const rest = (s) => url.write({ ...s, by: "", sort: "now", worse: "", q: "" });
+  return rest(a) === rest(b) && url.write(a) !== url.write(b);
 }
 
 async function load() {
@@ -69,13 +78,13 @@ async function load() {
   document.body.dataset.loaded = "no";
   try {
     app.names = await discover(client, app.range);
-    replace($("banner"), await late(client));
+    tell($("banner"), await late(client));
     tabsFor();
     await view.update(app, client);
-    replace($("error"), [...client.warnings].map((w) => h("p", { class: "note" }, w)));
+    tell($("error"), h("div", null, [...client.warnings].map((w) => h("p", { class: "note" }, w))));
   } catch (error) {
     if (error.name === "AbortError") return;
-    replace($("error"), trouble(error));
+    tell($("error"), trouble(error));
     if (!(error instanceof QueryError)) console.error(error);
   } finally {
     clearTimeout(wait);
@@ -87,6 +96,11 @@ async function load() {
       again();
     }
   }
+}
+
+/** Puts a message where it is read out; one that is there already is not read out again. */
+function tell(place, message) {
+  if (place.textContent !== (message?.textContent ?? "")) replace(place, message);
 }
 
 /** Refreshes a range that ends now, while somebody looks. */
@@ -114,7 +128,7 @@ async function late(client) {
   return banner(`Not evaluated since ${format.time(seen.value)}`, `That is ${format.duration(range.to - seen.value)} ago. No slo connector reports here any more: is the Collector running, and does what it sends arrive? Below is what was known last.`);
 }
 
-const banner = (title, text) => h("section", { class: "banner", role: "alert" }, h("h2", null, h("span", { "aria-hidden": "true" }, "◷ "), title), h("p", null, text));
+const banner = (title, text) => h("section", { class: "banner" }, h("h2", null, h("span", { "aria-hidden": "true" }, "◷ "), title), h("p", null, text));
 
 function trouble(error) {
   const advice = {
@@ -122,7 +136,7 @@ function trouble(error) {
     timeout: ["The query took too long: choose a shorter time range, or a filter."],
     execution: ["The query was too much, or is not known to this backend: choose a shorter time range, or a filter."],
   }[error.kind];
-  return h("section", { class: "error", role: "alert" },
+  return h("section", { class: "error" },
     h("h2", null, h("span", { "aria-hidden": "true" }, "⚠ "), error instanceof QueryError ? "The metrics cannot be read" : "The page made a mistake"),
     h("p", null, error.message), advice && h("p", null, advice),
     error.query && h("details", null, h("summary", null, "The query"), h("pre", null, [].concat(error.query).join("\n"))),

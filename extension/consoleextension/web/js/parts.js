@@ -13,7 +13,7 @@ export function badge(name) {
 }
 
 /** Dimensions as small labels. */
-export const chips = (dims) => Object.entries(dims).map(([k, v]) => h("span", { class: "chip" }, h("span", { class: "muted" }, k), " ", v || "∅"));
+export const chips = (dims) => Object.entries(dims).map(([k, v]) => [h("span", { class: "chip" }, h("span", { class: "muted" }, k), " ", v || "∅"), " "]);
 
 /** A line without axes; objective is a height in the same unit. */
 export function spark(values, objective, label) {
