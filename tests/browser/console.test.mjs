@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { axe, browser, loaded, open, prometheus, startConsole } from "./harness.mjs";
+import { Batch } from "./otlp.mjs";
 import { crowd, guiltyTrace, hours, story } from "./data.mjs";
 
 const end = Math.floor(Date.now() / 60000) * 60, iso = (t) => new Date(t * 1000).toISOString();
@@ -124,6 +125,15 @@ visit("a click opens the cell: baselines, states, explanation, distribution and 
   assert.ok(links.length > 3 && links.every((l) => /^http:\/\/localhost:16686\/trace\/[0-9a-f]{32}$/.test(l)), links.join());
 });
 
+visit("a range that begins before the first point shows what there is", () => `${full}?view=cell&slo_id=llm:chat:ttft:p95&d.cloud_region=eu-west-1&d.device_type=H100&d.model_version=v2&from=${iso(end - 3 * hours * 3600)}&to=${iso(end)}`, async (page) => {
+  assert.equal(await page.locator("svg.strip").count(), 2);
+  for (const view of ["promises", "heatmap", "violations", "gpus"]) {
+    await page.locator(`#views [data-key=${view}]`).click();
+    await loaded(page);
+    assert.equal(await page.locator(".error").count(), 0, view);
+  }
+});
+
 visit("violations stand with policy and trace", () => `${full}?view=violations&${then}`, async (page) => {
   assert.equal(await text(page, "h1"), "2 violations");
   const row = page.locator("tbody tr").nth(1);
@@ -150,6 +160,35 @@ visit("when nothing is evaluated any more, that stands above everything, with wh
   assert.equal(await text(page, "h1"), "2 promises of 7 violated");
   const size = await page.locator(".banner h2").evaluate((e) => parseFloat(getComputedStyle(e).fontSize));
   assert.ok(size >= 24, `${size} px`);
+});
+
+test("verdicts that fall behind are told, and by how much", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), batch = new Batch(), now = Date.now() / 1000;
+  batch.gauge("slo.evaluation.lag", {}, now - 5, 1500, "s");
+  batch.gauge("slo.state", { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", state: "ok" }, now - 5, 1);
+  await batch.send(p.url);
+  const page = await open(chrome, c.url);
+  try {
+    assert.match(squeeze(await text(page, ".banner")), /Not evaluated since .*\d\d:\d\d The verdicts are 25 min behind/);
+    assert.equal(await text(page, "h1"), "All promises kept");
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
+visit("a refresh does not take away what somebody has open or has typed", () => `${full}?view=heatmap&${then}`, async (page) => {
+  await page.getByLabel("find").fill("H200");
+  await page.evaluate(() => document.querySelectorAll("#view select").forEach((s) => (s.dataset.same = "yes")));
+  await page.evaluate(() => document.querySelector(".heatmap").scrollTo(0, 60));
+  await page.locator("h1").click();
+  await page.keyboard.press("r");
+  await page.waitForTimeout(50);
+  await loaded(page);
+  assert.equal(await page.getByLabel("find").inputValue(), "H200");
+  assert.equal(await page.locator("#view select:not([data-same])").count(), 0);
+  assert.match(await text(page, ".cellcount"), /^8 of 24 cells/);
 });
 
 visit("without any metric the page says what to do", () => none, async (page) => {

@@ -41,12 +41,12 @@ async function answers(url) {
 
 const ends = (child) => new Promise((done) => child.once("exit", done));
 
-/** A Prometheus with an empty database: {url, stop}. strategy is how it spells OTLP names; at is where it listens. */
-export async function prometheus({ strategy = "UnderscoreEscapingWithSuffixes", at } = {}) {
+/** A Prometheus with an empty database: {url, stop}. strategy is how it spells OTLP names; at is where it listens, scrape what it scrapes. */
+export async function prometheus({ strategy = "UnderscoreEscapingWithSuffixes", at, scrape } = {}) {
   const binary = required("PROMETHEUS", "", "make test-browser builds it; or set PROMETHEUS");
   const folder = mkdtempSync(join(tmpdir(), "prometheus-"));
   at ??= `127.0.0.1:${await port()}`;
-  writeFileSync(join(folder, "prometheus.yml"), `otlp: {translation_strategy: ${strategy}}\nstorage: {tsdb: {out_of_order_time_window: 1d}, exemplars: {max_exemplars: 10000}}\n`);
+  writeFileSync(join(folder, "prometheus.yml"), `otlp: {translation_strategy: ${strategy}}\nstorage: {tsdb: {out_of_order_time_window: 1d}, exemplars: {max_exemplars: 10000}}\n${scrape ? `scrape_configs: [{job_name: otelcol-llm, scrape_interval: 5s, static_configs: [{targets: [${JSON.stringify(scrape)}]}]}]\n` : ""}`);
   const child = spawn(binary, [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`, `--web.listen-address=${at}`, "--web.enable-otlp-receiver", "--enable-feature=exemplar-storage,otlp-deltatocumulative", "--log.level=warn"], { stdio: ["ignore", "inherit", "inherit"] });
   const ended = ends(child);
   await answers(`http://${at}/-/ready`);

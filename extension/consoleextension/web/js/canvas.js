@@ -10,8 +10,8 @@ const ticks = [60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 17280
 const rowHeight = 20, axisHeight = 22, gap = 1;
 
 /**
- * makeHeatmap returns {element, set(rows, times, step), draw(), select(key, at)}.
- * on.hover({row, column, x, y} or null), on.open({row, column}), on.cursor({row, column}).
+ * makeHeatmap returns {element, set(rows, times, step), paintNow()}.
+ * on.hover({row, column, time, x, y} or null), on.open({row, time}), on.cursor({row, column, time, x, y}).
  */
 export function makeHeatmap(on) {
   const canvas = h("canvas", { class: "cells", "aria-hidden": "true" });
@@ -104,9 +104,9 @@ export function makeHeatmap(on) {
     context.textBaseline = "middle";
     const every = ticks.find((x) => (x / step) * w >= 72) ?? ticks.at(-1);
     for (let c = 0; c < times.length; c++) {
-      const local = times[c] - new Date(times[c] * 1000).getTimezoneOffset() * 60;
+      const start = times[c] - step, local = start - new Date(start * 1000).getTimezoneOffset() * 60;
       if (local % every !== 0 || c * w + 44 > width) continue;
-      context.fillText(local % 86400 === 0 ? format.dayTime(times[c]) : format.clockTime(times[c]), c * w + 3, axisHeight / 2);
+      context.fillText(local % 86400 === 0 ? format.dayTime(start) : format.clockTime(start), c * w + 3, axisHeight / 2);
       context.fillRect(Math.round(c * w), axisHeight - 5, 1, 5);
     }
   }
@@ -126,7 +126,7 @@ export function makeHeatmap(on) {
       p.label.classList.toggle("current", cursor?.row === top + i || hovered?.row === top + i);
       if (p.row === row) return;
       p.row = row;
-      p.sign.textContent = row.state ? stateOf(row.state).symbol : row.last > 0 ? "▲" : "";
+      p.sign.textContent = row.state ? stateOf(row.state).symbol : row.now > 0 ? "▲" : "";
       p.name.textContent = row.title;
       p.text.textContent = row.label ? `${row.of || "∅"} (${row.size})` : Object.values(row.dims).join(" · ");
       p.label.title = `${row.title} ${row.text}`;
@@ -188,12 +188,12 @@ export function makeHeatmap(on) {
     set(newRows, newTimes, newStep) {
       [rows, times, step] = [newRows, newTimes, newStep];
       for (const p of pool) p.row = undefined;
+      labels.classList.toggle("one", new Set(rows.map((r) => r.title)).size === 1);
       if (cursor && cursor.row >= rows.length) cursor = null;
       theme();
       measure();
       draw();
     },
-    get step() { return step; },
     /** Draws at once and says how many milliseconds that took: for tests. */
     paintNow() {
       const t = performance.now();

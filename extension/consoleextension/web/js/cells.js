@@ -19,29 +19,35 @@ export function measures(names) {
 /** The metric that tells which cells there are. */
 export const cellMetric = (names) => (names.deviation ? "deviation" : "value");
 
-/** Loads the grid: {times, step, rows: [Row], truncated}. */
+/** Loads the grid: {times, step, rows: [Row], truncated}. A column is the step that ends at its time. */
 export async function load(app, client) {
-  const { names, state } = app, grid = time.grid(app.range, columns, 60);
-  const [{ times, series }, drifting] = await Promise.all([
-    client.range(query(names, state, grid.step), grid, mostCells),
+  const { names, state } = app, grid = time.stepsUntil(app.range, columns, 60);
+  const [{ times, series }, current, drifting] = await Promise.all([
+    client.range(query(names, state, (fn, selected) => `${fn}_over_time(${selected}[${grid.step}s])`), grid, mostCells),
+    client.instant(query(names, state, (_, selected) => selected), app.evaluated),
     names.drift ? client.instant(`${selector(names, "drift", { ...state.f, state: { re: "drifting|degraded" } })} == 1`, app.evaluated) : [],
   ]);
+  const turn = (metric) => (state.measure === "baseline" ? (isFloor(metric) ? -1 : 1) : worseBy(metric));
   const rows = new Map(), states = new Map(drifting.map((x) => [cellKey(x.metric), x.metric.state]));
   for (const { metric, values } of series) {
-    const factor = state.measure === "baseline" ? (isFloor(metric) ? -1 : 1) : worseBy(metric);
+    const factor = turn(metric);
     const key = cellKey(metric), bad = Float32Array.from(values, (v) => v * factor);
     const known = rows.get(key);
     if (known) known.values.forEach((v, i) => { if (!(v >= bad[i])) known.values[i] = Number.isNaN(bad[i]) ? v : bad[i]; });
-    else rows.set(key, { key, metric, dims: dimensions(metric), factor, values: bad, state: states.get(key) });
+    else rows.set(key, { key, metric, dims: dimensions(metric), factor, values: bad, now: NaN, state: states.get(key) });
+  }
+  for (const { metric, value } of current) {
+    const row = rows.get(cellKey(metric)), bad = value * turn(metric);
+    if (row && !(row.now >= bad)) row.now = bad;
   }
   const all = [...rows.values()];
   all.forEach(judge);
   return { times, step: grid.step, rows: all, truncated: series.length >= mostCells };
 }
 
-/** The worst deviation within each step, so that a bad minute can be seen in a month. */
-function query(names, state, step) {
-  const over = (fn, key, m) => `${fn}_over_time(${selector(names, key, { ...state.f, ...m })}[${step}s])`;
+/** The deviation, the worst within each step, so that a bad minute can be seen in a month. */
+function query(names, state, within) {
+  const over = (fn, key, m) => within(fn, selector(names, key, { ...state.f, ...m }));
   const floor = { slo_class: { re: floorClasses } }, ceiling = { slo_class: { not: floorClasses } };
   // A filter by class takes the place of the split by class: one of the two halves is then empty or the same.
   const [high, low] = state.f.slo_class ? [{}, {}] : [ceiling, floor];
@@ -56,17 +62,15 @@ function query(names, state, step) {
 
 const relative = (value, objective) => `(${value} - ${objective}) / ${objective}`;
 
-/** What is said of a row: its last value, its worst, and since when it is worse than promised without a pause. */
+/** What is said of a row: its worst, and since which column it is worse than promised without a pause. */
 function judge(row) {
   const { values } = row;
   let i = values.length - 1;
   while (i >= 0 && Number.isNaN(values[i])) i--;
-  row.last = i < 0 ? NaN : values[i];
-  row.lastAt = i;
   row.worst = -Infinity;
   for (const v of values) if (v > row.worst) row.worst = v;
   while (i >= 0 && values[i] > 0) i--;
-  row.since = i + 1; // the first column of the bad run that goes on until lastAt
+  row.since = i + 1;
   const { service, name } = promise(row.metric);
   row.title = `${service} ${name}`;
   row.text = Object.entries(row.dims).map(([k, v]) => `${k}=${v}`).join(" ");
@@ -79,8 +83,9 @@ export function group(rows, label) {
   for (const row of rows) {
     const of = row.dims[label] ?? row.metric[label] ?? "", key = JSON.stringify([row.metric.slo_id, of]);
     let g = groups.get(key);
-    if (!g) groups.set(key, (g = { key, metric: row.metric, dims: { [label]: of }, factor: row.factor, values: new Float32Array(row.values.length).fill(NaN), label, of, size: 0 }));
+    if (!g) groups.set(key, (g = { key, metric: row.metric, dims: { [label]: of }, factor: row.factor, values: new Float32Array(row.values.length).fill(NaN), now: NaN, label, of, size: 0 }));
     g.size++;
+    if (!(g.now >= row.now) && !Number.isNaN(row.now)) g.now = row.now;
     if (rank(row) > rank(g)) g.state = row.state;
     row.values.forEach((v, i) => { if (!(g.values[i] >= v) && !Number.isNaN(v)) g.values[i] = v; });
   }
@@ -92,7 +97,7 @@ export function group(rows, label) {
 const rank = (row) => (row.state ? stateOf(row.state).rank : 0);
 
 /** What the processor calls degraded comes first, though it may still be within its promise. */
-export const worstNow = (a, b) => rank(b) - rank(a) || number(b.last) - number(a.last);
+export const worstNow = (a, b) => rank(b) - rank(a) || number(b.now) - number(a.now);
 
 const orders = {
   now: worstNow,

@@ -7,7 +7,7 @@ import { scale, shade, full } from "./palette.js";
 import { arrange, cellMetric, load, measures, worstNow } from "./cells.js";
 import { makeHeatmap } from "./canvas.js";
 import { isDimension, isFloor, selector } from "./names.js";
-import { badge, chips, field, filterBar, nothingYet } from "./parts.js";
+import { badge, chips, field, filterBar, keep, nothingYet } from "./parts.js";
 import { cellLink } from "./state.js";
 
 const told = 3; // how many of the worst cells are told in words
@@ -16,6 +16,7 @@ export function mount(root) {
   let app, grid, bar, details, wait;
   const seen = new Map(); // what was asked for a tip: key → text, for one load
   const tip = h("div", { class: "tip", hidden: true });
+  const count = h("span", { class: "muted cellcount" }), keptTools = keep();
   const live = h("p", { class: "hidden", "aria-live": "polite" });
   const map = makeHeatmap({
     hover: (p) => showTip(p),
@@ -26,7 +27,7 @@ export function mount(root) {
 
   function openRow(row, time) {
     if (row.label) return app.set({ by: "", f: { ...app.state.f, slo_id: row.metric.slo_id, [row.label]: row.of } });
-    app.go(cellLink(app.state, row.metric, row.dims, time));
+    app.go(cellLink(app.state, row.metric, row.dims, time && Math.min(time, app.evaluated)));
   }
 
   function showTip(p) {
@@ -36,7 +37,7 @@ export function mount(root) {
     if (!p) return;
     const v = p.row.values[index(p.time)], key = `${p.row.key}@${p.time}`;
     const more = h("dl", null);
-    replace(tip, h("strong", null, p.row.title), h("div", null, chips(p.row.dims)), h("div", null, `${format.fullTime(p.time)}: `, h("b", null, deviation(v, p.row))), more);
+    replace(tip, h("strong", null, p.row.title), h("div", null, chips(p.row.dims)), h("div", null, `${format.time(p.time - grid.step)}–${format.clockTime(p.time)}: `, h("b", null, deviation(v, p.row))), more);
     place(p);
     if (p.row.label || Number.isNaN(v)) return;
     if (seen.has(key)) return void (fillTip(more, seen.get(key), p.row), place(p));
@@ -66,39 +67,43 @@ export function mount(root) {
     const rows = arrange(grid.rows, app.state);
     map.set(rows, grid.times, grid.step);
     const cells = app.state.by ? format.plural(rows.length, "row") : rows.length === grid.rows.length ? format.plural(rows.length, "cell") : `${rows.length.toLocaleString("en")} of ${format.plural(grid.rows.length, "cell")}`;
-    replace(root, bar, h("section", { class: "summary" }, h("h1", null, headline(rows)), worstCells(rows)), tools(cells),
+    count.textContent = `${cells}, ${format.duration(grid.step)} a column`;
+    replace(root, bar, h("section", { class: "summary" }, h("h1", null, headline(rows)), worstCells(rows)), tools(),
       grid.truncated && h("p", { class: "note" }, "There are more cells than are shown: filter by a label."),
       rows.length === 0 ? empty("No cell matches", "Take a filter away, or choose a longer time range.") : view, legend(), live);
     view.style.setProperty("--rows", Math.min(rows.length, 400));
   }
 
   function headline(rows) {
-    const bad = grid.rows.filter((r) => r.last > 0).length, silent = grid.rows.filter((r) => r.state === "degraded" && !(r.last > 0)).length;
+    const bad = grid.rows.filter((r) => r.now > 0).length, silent = grid.rows.filter((r) => r.state === "degraded" && !(r.now > 0)).length;
     const against = app.state.measure === "baseline" ? "worse than its own baseline" : "worse than promised";
     if (rows.length > 0 && bad === 0 && silent > 0) return `${format.plural(silent, "cell")} degraded, all within their promises`;
     return rows.length === 0 ? "Drift" : bad === 0 ? `Nothing is ${against} now` : `${format.plural(bad, "cell")} of ${grid.rows.length.toLocaleString("en")} ${bad === 1 ? "is" : "are"} ${against}`;
   }
 
   const worstCells = (rows) => {
-    const worst = rows.filter((r) => r.last > 0 || r.state).sort(worstNow).slice(0, told);
+    const worst = rows.filter((r) => r.now > 0 || r.state).sort(worstNow).slice(0, told);
     return worst.length > 0 && h("ol", { class: "worst" }, worst.map((r) => h("li", null,
-      h("a", { href: r.label ? "#" : cellLink(app.state, r.metric, r.dims, grid.times[r.lastAt]), on: r.label ? { click: (e) => { e.preventDefault(); e.stopPropagation(); openRow(r); } } : undefined },
+      h("a", { href: r.label ? "#" : cellLink(app.state, r.metric, r.dims, app.evaluated), on: r.label ? { click: (e) => { e.preventDefault(); e.stopPropagation(); openRow(r); } } : undefined },
         h("strong", null, r.title), " ", chips(r.dims)),
-      r.state && badge(r.state), h("span", { class: r.last > 0 ? "over" : "muted" }, ` ${deviation(r.last, r)}`),
-      h("span", { class: "muted" }, !(r.last > 0) ? "" : r.since === 0 ? " all along" : ` since ${format.time(grid.times[r.since])}`))));
+      r.state && badge(r.state), h("span", { class: r.now > 0 ? "over" : "muted" }, ` ${deviation(r.now, r)}`),
+      h("span", { class: "muted" }, !(r.now > 0) ? "" : r.since === 0 ? " all along" : ` since ${format.time(grid.times[r.since] - grid.step)}`))));
   };
 
-  function tools(cells) {
-    const { state } = app, labels = [...new Set(grid.rows.flatMap((r) => Object.keys(r.dims)))].filter(isDimension);
+  function tools() {
+    const { state } = app, labels = [...new Set(grid.rows.flatMap((r) => Object.keys(r.dims)))].filter(isDimension), kinds = measures(app.names);
+    return keptTools([labels, kinds, state.by, state.sort, state.measure, state.worse], () => makeTools(state, labels, kinds));
+  }
+
+  function makeTools(state, labels, kinds) {
     const choose = (key, options) => h("select", { data: { key }, on: { change: (e) => app.set({ [key]: e.target.value }) } },
       options.map(([value, text]) => { const o = h("option", { value }, text); o.selected = state[key] === value; return o; }));
-    const kinds = measures(app.names);
     return h("div", { class: "filters tools" },
       field("rows", choose("by", [["", "every cell"], ...labels.map((l) => [l, `worst by ${l}`])])),
       field("order", choose("sort", [["now", "worst now"], ["range", "worst in range"], ["name", "name"]])),
       kinds.length > 1 && field("against", choose("measure", kinds.map((m) => [m.id, m.text]))),
       h("label", { class: "check" }, h("input", { type: "checkbox", checked: state.worse === "1", data: { key: "worse" }, on: { change: (e) => app.set({ worse: e.target.checked ? "1" : "" }) } }), "only worse than promised"),
-      h("span", { class: "muted cellcount" }, `${cells}, ${format.duration(grid.step)} a column`));
+      count);
   }
 
   return {
@@ -126,13 +131,13 @@ function deviation(v, row) {
   return Math.abs(v) < 0.005 ? "as promised" : `${format.percent(Math.abs(v))} ${v > 0 ? "worse" : "better"}`;
 }
 
-const sentence = (row, v, t) => `${row.title} ${row.text}, ${format.time(t)}: ${deviation(v, row)}`;
+const sentence = (row, v, t) => `${row.title} ${row.text}, until ${format.time(t)}: ${deviation(v, row)}`;
 
 /** The values behind a cell at a time. */
 async function ask(app, row, time, signal) {
   const client = app.client(signal), { names } = app, matchers = { slo_id: row.metric.slo_id, ...row.dims };
   const keys = names.observed ? ["observed", "baseline"] : ["value", "objective"];
-  const all = await Promise.all(keys.filter((k) => names[k]).map((k) => client.instant(selector(names, k, matchers), time)));
+  const all = await Promise.all(keys.filter((k) => names[k]).map((k) => client.instant(selector(names, k, matchers), Math.min(time, app.evaluated))));
   const found = [["objective", Number(row.metric.target)]];
   for (const { metric, value } of all[0] ?? []) if (sameDims(metric, row)) found.unshift(["observed", value]);
   for (const { metric, value } of all[1] ?? []) if (metric.baseline && sameDims(metric, row)) found.push([`${metric.baseline} baseline`, value]);
@@ -149,7 +154,7 @@ function legend() {
   const colors = scale(document.documentElement.dataset.dark === "true");
   const marks = [-full, -0.2, -0.05, 0, 0.05, 0.2, full];
   const swatch = (v) => {
-    const box = h("i", { class: v > 0.05 ? "swatch worse" : "swatch" }, v >= full ? "+" : v > 0.05 ? "–" : "");
+    const box = h("i", { class: "swatch" }, v >= full ? "+" : v > 0.05 ? "–" : "");
     box.style.background = colors[shade(v)];
     box.style.color = v > 0.12 ? "var(--surface)" : "var(--text)";
     return h("span", null, box, v === 0 ? "as promised" : `${format.signed(v)}${Math.abs(v) === full ? " or more" : ""}`);

@@ -37,14 +37,11 @@ export async function discover(client, range) {
   return names;
 }
 
-/** The names among all that are NAME in any spelling. */
-export const spelled = (all, name) => all.filter((n) => pattern(name).test(n));
-
 /** Selects a metric by its key; one that does not exist selects nothing. */
 export const selector = (names, key, matchers) => select(names[key] ?? known[key].replaceAll(".", "_"), matchers);
 
 export const canonical = new Set(["slo_id", "service", "slo_class", "target", "unit"]);
-const own = new Set(["__name__", "job", "instance", "service_instance_id", "service.instance.id", "state", "bound", "window", "outcome", "baseline", "slo_policy", "slo.policy", "layout", "le", "quantile"]);
+const own = new Set(["__name__", "job", "instance", "exported_job", "exported_instance", "prometheus_replica", "service_instance_id", "service.instance.id", "state", "bound", "window", "outcome", "baseline", "slo_policy", "slo.policy", "layout", "le", "quantile"]);
 const technical = /^(otel|telemetry)[._]/;
 
 /** The labels by which a promise is kept apart: all but what every result has and what says which collector spoke. */

@@ -31,6 +31,18 @@ export function spark(values, objective, label) {
     s("line", { class: "objective", x1: 0, x2: w, y1: y(objective), y2: y(objective) }), s("path", { d }));
 }
 
+/** Keeps an element while what it was made of is the same, so that a refresh does not close a list that somebody has open. */
+export function keep() {
+  let made, element;
+  return (of, make) => {
+    const now = JSON.stringify(of);
+    if (now !== made) [made, element] = [now, make()];
+    return element;
+  };
+}
+
+const kept = keep();
+
 /**
  * Selects for the labels of a metric that have more than one value, and a text field.
  * app.set({f}) is told of what was chosen.
@@ -39,6 +51,12 @@ export async function filterBar(app, client, key) {
   const match = selector(app.names, key), all = await client.labels(match, app.range);
   const offered = ["service", "slo_class", "tenant", ...all.filter((l) => isDimension(l) && l !== "tenant")].filter((l, i, a) => all.includes(l) && a.indexOf(l) === i);
   const lists = await Promise.all(offered.slice(0, 12).map(async (l) => [l, (await client.values(encodeURIComponent(l), match, app.range)).sort()]));
+  const bar = kept([lists, app.state.f, app.state.view], () => makeBar(app, lists)), find = bar.querySelector("#find");
+  if (find !== document.activeElement) find.value = app.state.q;
+  return bar;
+}
+
+function makeBar(app, lists) {
   const f = app.state.f;
   const selects = lists
     .filter(([l, values]) => values.length > 1 || f[l])
@@ -51,7 +69,7 @@ export async function filterBar(app, client, key) {
       on: { input: (e) => app.find(e.target.value) } })),
     selects,
     others.map((l) => h("button", { class: "chip", type: "button", title: "Remove this filter", on: { click: () => app.set({ f: without(app.state.f, l) }) } }, `${l}=${f[l]} ✕`)),
-    (Object.keys(f).length > 0 || app.state.q) && h("button", { type: "button", class: "quiet", on: { click: () => app.set({ f: {}, q: "" }) } }, "clear"));
+    Object.keys(f).length > 0 && h("button", { type: "button", class: "quiet", on: { click: () => app.set({ f: {}, q: "" }) } }, "clear"));
 }
 
 export const field = (name, control) => h("label", { class: "field" }, h("span", null, name), control);
@@ -98,9 +116,9 @@ export function table(caption, columns, rows) {
 export function stateStrip(title, times, series) {
   const at = (i) => series.filter((x) => x.values[i] === 1).sort((a, b) => stateOf(b.name).rank - stateOf(a.name).rank)[0]?.name;
   const runs = [];
-  times.forEach((t, i) => {
+  times.forEach((_, i) => {
     const name = at(i), last = runs.at(-1);
-    if (last?.name === name) last.to = i + 1;
+    if (last && last.name === name) last.to = i + 1;
     else runs.push({ name, from: i, to: i + 1 });
   });
   const n = times.length;

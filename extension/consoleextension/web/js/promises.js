@@ -146,5 +146,5 @@ function budget(g) {
   return [
     h("meter", { min: 0, max: 1, low: 0.25, high: 0.5, optimum: 1, value: left, class: g.remaining < 0 ? "spent" : undefined, "aria-label": "error budget left" }),
     h("span", { class: g.remaining < 0 ? "hot" : "" }, g.remaining < 0 ? `overspent by ${format.percent(-g.remaining)}` : format.percent(g.remaining)),
-    g.coverage !== undefined && g.coverage < 0.99 && h("div", { class: "muted small" }, `of ${format.share(g.coverage)} observed`)];
+    g.coverage !== undefined && g.coverage < 0.99 && h("div", { class: "muted small" }, `of the ${format.percent(g.coverage)} that was observed`)];
 }

@@ -36,4 +36,10 @@ export function grid({ from, to }, columns, smallest = 15) {
   return { from: Math.max(0, last - Math.floor((last - from) / step) * step), to: last, step };
 }
 
+/** The same, but its last step is the one that is not over yet; each column then stands for the step that ends at its time. */
+export function stepsUntil(range, columns, smallest) {
+  const g = grid(range, columns - 1, smallest);
+  return { ...g, from: g.from + g.step, to: g.to < range.to ? g.to + g.step : g.to };
+}
+
 export const iso = (t) => new Date(t * 1000).toISOString().replace(".000Z", "Z");
