@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
@@ -96,14 +97,19 @@ func (c *console) announce() {
 	}
 }
 
-// Shutdown waits for answers that are under way as long as ctx allows. It is safe before Start and twice.
+// drain is how long answers that are under way may take at shutdown: nobody needs them as much as the Collector its end.
+const drain = time.Second
+
+// Shutdown ends the page. It is safe before Start and twice.
 func (c *console) Shutdown(ctx context.Context) error {
 	if c.server == nil {
 		return nil
 	}
+	ctx, stop := context.WithTimeout(ctx, drain)
+	defer stop()
 	err := c.server.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(err, c.server.Close())
+		err = c.server.Close()
 	}
 	c.serving.Wait()
 	c.client.CloseIdleConnections()

@@ -3,12 +3,14 @@
 package consoleextension
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,7 +53,7 @@ func begin(t *testing.T, set extension.Settings, cfg *Config) running {
 	ext, err := NewFactory().Create(t.Context(), set, cfg)
 	require.NoError(t, err)
 	require.NoError(t, ext.Start(t.Context(), componenttest.NewNopHost()))
-	t.Cleanup(func() { require.NoError(t, ext.Shutdown(t.Context())) }) //nolint:usetesting // the context is done by then, which ends idle connections
+	t.Cleanup(func() { require.NoError(t, ext.Shutdown(context.Background())) }) // the test's own context is done by then
 	c := ext.(*console)
 	return running{c, "http://" + c.listener.Addr().String()}
 }
@@ -129,6 +131,29 @@ func TestTheLogSaysWhereThePageIs(t *testing.T) {
 	}
 	f("localhost:0", 0)
 	f("0.0.0.0:0", 1)
+}
+
+// Scenario: a query takes as long as it may while the Collector ends. Guarantees: it does not hold the Collector up.
+func TestAQueryUnderWayDoesNotHoldUpShutdown(t *testing.T) {
+	asked, answered := make(chan struct{}), make(chan struct{})
+	c := start(t, nil, func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+	}, nil)
+	go func() {
+		defer close(answered)
+		client := &http.Client{Transport: &http.Transport{}}
+		defer client.CloseIdleConnections()
+		got, err := client.Get(c.url + "/api/v1/query?query=up")
+		if err == nil {
+			got.Body.Close()
+		}
+	}()
+	<-asked
+	began := time.Now()
+	require.NoError(t, c.Shutdown(t.Context()))
+	assert.Less(t, time.Since(began), drain+5*time.Second)
+	<-answered
 }
 
 func TestThePageIsServedWithItsFilesAndAskedForAgainOnlyWhenItChanged(t *testing.T) {
