@@ -50,6 +50,7 @@ const squeeze = (s) => s.replace(/\s+/g, " ");
 
 visit("the overview names what is violated first, in words and symbols", () => `${full}?${then}`, async (page) => {
   assert.equal(await text(page, "h1"), "2 promises of 7 violated");
+  assert.equal(await page.title(), "2 promises of 7 violated · otelcol-llm");
   const rows = await page.locator("tr.promise").allInnerTexts();
   assert.equal(rows.length, 7);
   assert.match(squeeze(rows[0]), /✕ ?violated chat request-success 99.95 availability 99.8\d % 2.\d × the allowed failures objective ≥ 99.95 % .*overspent by 31 % 2.6 × 1/);

@@ -81,6 +81,7 @@ async function load() {
     tell($("banner"), await late(client));
     tabsFor();
     await view.update(app, client);
+    document.title = [$("view").querySelector("h1")?.innerText, "otelcol-llm"].filter(Boolean).join(" · ");
     tell($("error"), h("div", null, [...client.warnings].map((w) => h("p", { class: "note" }, w))));
   } catch (error) {
     if (error.name === "AbortError") return;
