@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every promise, the worst first: its state, value against the objective, budget, burn rate and violations.
+
+import { h, replace, empty } from "./dom.js";
+import { stateOf } from "./palette.js";
+import * as format from "./format.js";
+import * as time from "./time.js";
+import { cellKey, dimensions, floorClasses, isFloor, promise, selector, worseBy } from "./names.js";
+import { select } from "./prom.js";
+import { badge, chips, filterBar, matches, nothingYet, spark } from "./parts.js";
+import { cellLink, write } from "./state.js";
+
+const shownGroups = 50;
+
+export function mount(root) {
+  const open = new Set(); // slo_ids whose groups are shown
+  let last; // what was loaded
+  return {
+    async update(app, client) {
+      if (!app.names.state && !app.names.value) return replace(root, nothingYet(app));
+      const [bar, groups, sparks] = await Promise.all([filterBar(app, client, app.names.state ? "state" : "value"), load(app, client), history(app, client)]);
+      last = { bar, groups, sparks };
+      show(root, app, last, open);
+    },
+    find(app) {
+      if (last) show(root, app, last, open);
+    },
+  };
+}
+
+/** Each group of each promise as it is at the end of the range. */
+async function load(app, client) {
+  const { names } = app, t = app.evaluated, groups = new Map();
+  const ask = async (key, query, set) => {
+    if (!names[key]) return;
+    for (const { metric, value } of await client.instant(query, t)) {
+      const id = cellKey(metric);
+      if (!groups.has(id)) groups.set(id, { metric, dims: dimensions(metric) });
+      set(groups.get(id), value, metric);
+    }
+  };
+  const q = (key, matchers) => selector(names, key, matchers);
+  await Promise.all([
+    ask("state", `${q("state")} == 1`, (g, _, m) => (g.state = worst(g.state, m.state))),
+    ask("value", q("value"), (g, v) => (g.value = v)),
+    ask("bound", q("bound"), (g, v, m) => (g[m.bound] = v)),
+    ask("objective", q("objective"), (g, v) => (g.objective = v)),
+    ask("remaining", q("remaining"), (g, v) => (g.remaining = v)),
+    ask("coverage", q("coverage"), (g, v) => (g.coverage = v)),
+    ask("burn", q("burn", { window: "1h" }), (g, v) => (g.burn = v)),
+    ask("violations", opened(q("violations"), app.range.to - app.range.from), (g, v) => (g.violations = (g.violations ?? 0) + Math.max(0, v))),
+  ]);
+  for (const g of groups.values()) g.objective ??= Number(g.metric.target);
+  return [...groups.values()];
+}
+
+/** How much a counter rose in so many seconds. One that began in them did so at 0 or 1; with more it is only first seen. */
+const opened = (counter, span) => `${counter} - (${counter} offset ${span}s or min_over_time(${counter}[${span}s]) > 1 or ${counter} * 0)`;
+
+const worst = (a, b) => (a === undefined || stateOf(b).rank > stateOf(a).rank ? b : a);
+
+/** The worst value of each promise over the range, for the small lines: slo_id → values. */
+async function history(app, client) {
+  const name = app.names.value;
+  if (!name) return new Map();
+  const g = time.grid(app.range, 60);
+  const { series } = await client.range(
+    `max by (slo_id) (${select(name, { slo_class: { not: floorClasses } })}) or min by (slo_id) (${select(name, { slo_class: { re: floorClasses } })})`, g);
+  return new Map(series.map(({ metric, values }) => [metric.slo_id, values]));
+}
+
+function show(root, app, { bar, groups, sparks }, open) {
+  const promises = new Map();
+  for (const g of groups) {
+    if (!matches(g.metric, app.state)) continue;
+    const id = g.metric.slo_id;
+    if (!promises.has(id)) promises.set(id, []);
+    promises.get(id).push(g);
+  }
+  const rows = [...promises.values()].map((gs) => gs.sort(byBadness)).sort(([a], [b]) => byBadness(a, b));
+  replace(root, bar, summary(rows, app),
+    rows.length === 0
+      ? empty("No promise matches", "Take a filter away, or choose a longer time range.")
+      : h("div", { class: "scroll" }, h("table", { class: "promises cards" },
+          h("caption", { class: "hidden" }, "Promises"),
+          h("thead", null, h("tr", null, ["State", "Promise", "Value against objective", "In this range", "Budget left", "Burn (1 h)", "Violations"].map((n) => h("th", { scope: "col" }, n)))),
+          rows.map((gs) => body(gs, app, sparks.get(gs[0].metric.slo_id), open)))));
+}
+
+const badness = (g) => (g.value === undefined ? -1 : (worseBy(g.metric) * (g.value - g.objective)) / Math.abs(g.objective || 1));
+const byBadness = (a, b) => stateOf(b.state).rank - stateOf(a.state).rank || badness(b) - badness(a) || (a.metric.slo_id < b.metric.slo_id ? -1 : 1);
+
+function summary(rows, app) {
+  const count = (...names) => rows.filter(([g]) => names.includes(g.state)).length;
+  const said = [["violated", count("violated")], ["at_risk", count("at_risk")], ["no_data", count("no_data", undefined)], ["ok", count("ok")]].filter(([, n]) => n > 0);
+  const broken = count("violated");
+  return h("section", { class: "summary" },
+    h("h1", null, rows.length === 0 ? "Promises" : broken > 0 ? `${format.plural(broken, "promise")} of ${rows.length} violated` : count("at_risk") > 0 ? "No promise violated" : count("ok") === 0 ? "Nothing judged" : "All promises kept"),
+    h("p", { class: "counts" }, said.map(([name, n]) => h("span", { class: `count ${name}` }, badge(name), ` ${n}`)), h("span", { class: "muted" }, `as of ${format.fullTime(app.evaluated)}`)));
+}
+
+function body(gs, app, values, open) {
+  const [g] = gs, id = g.metric.slo_id, many = gs.length > 1, { service, name } = promise(g.metric);
+  const bad = gs.filter((x) => stateOf(x.state).rank >= 2).length;
+  const tbody = h("tbody", null);
+  const toggle = many && h("button", { type: "button", class: "quiet", data: { key: `open ${id}` }, "aria-expanded": String(open.has(id)), on: { click: () => {
+    if (!open.delete(id)) open.add(id);
+    fill();
+    tbody.querySelector("button")?.focus();
+  } } });
+  const fill = () => {
+    if (toggle) {
+      toggle.textContent = `${open.has(id) ? "▾" : "▸"} ${bad > 0 ? `${bad} of ${gs.length}` : gs.length} groups`;
+      toggle.setAttribute("aria-expanded", String(open.has(id)));
+    }
+    const where = many ? write({ ...app.state, view: "heatmap", f: { ...app.state.f, slo_id: id } }) : cellLink(app.state, g.metric, g.dims);
+    replace(tbody,
+      row("promise", g, [h("a", { href: where, data: { key: id } }, h("strong", null, service), " ", name), h("span", { class: "muted class" }, g.metric.slo_class), toggle], values, app),
+      open.has(id) && gs.slice(0, shownGroups).map((x) => row("group", x, h("a", { href: cellLink(app.state, x.metric, x.dims) }, Object.keys(x.dims).length ? chips(x.dims) : "all"), undefined, app)),
+      open.has(id) && gs.length > shownGroups && h("tr", { class: "group" }, h("td", null), h("td", { colspan: 6, class: "muted" }, `and ${gs.length - shownGroups} more: filter, or open the heatmap`)));
+  };
+  fill();
+  return tbody;
+}
+
+function row(kind, g, title, values, app) {
+  const unit = g.metric.unit, over = g.value === undefined ? undefined : (g.value - g.objective) / g.objective;
+  const cell = (name, cls, ...content) => h("td", { class: cls, data: { name } }, content);
+  const bounded = g.lower !== undefined && g.upper !== undefined && g.lower !== g.upper;
+  return h("tr", { class: kind },
+    cell("", "state", badge(g.state ?? "no_data")),
+    h(kind === "promise" ? "th" : "td", { scope: kind === "promise" ? "row" : undefined, class: "name" }, title),
+    cell("Value", "value", h("div", null, h("span", { class: "big" }, format.value(g.value, unit)),
+      over !== undefined && worseBy(g.metric) * over > 0 && h("span", { class: "over" }, ` ${unit === "ratio" && isFloor(g.metric) ? format.failures(worseBy(g.metric) * over) : `${format.percent(Math.abs(over))} ${isFloor(g.metric) ? "below" : "over"}`}`)),
+      h("div", { class: "muted small" }, `objective ${isFloor(g.metric) ? "≥" : "≤"} ${format.value(g.objective, unit)}`),
+      bounded && h("div", { class: "muted small" }, `proven: ${format.value(g.lower, unit)} to ${format.value(g.upper, unit)}`)),
+    cell("In this range", "trend", values ? spark(values, g.objective, `${promise(g.metric).name} over the last ${format.duration(app.range.to - app.range.from)}`) : ""),
+    cell("Budget left", "budget", budget(g)),
+    cell("Burn (1 h)", "number", g.burn === undefined || Number.isNaN(g.burn) ? h("span", { class: "muted" }, "–") : h("span", { class: g.burn > 1 ? "hot" : "" }, `${g.burn.toFixed(g.burn < 10 ? 1 : 0)} ×`)),
+    cell("Violations", "number", g.violations ? h("a", { href: write({ ...app.state, view: "violations", f: { ...app.state.f, slo_id: g.metric.slo_id } }) }, String(g.violations)) : h("span", { class: "muted" }, g.violations === undefined ? "–" : "0")));
+}
+
+function budget(g) {
+  if (g.remaining === undefined || Number.isNaN(g.remaining)) return h("span", { class: "muted" }, "–");
+  const left = Math.max(0, Math.min(1, g.remaining));
+  return [
+    h("meter", { min: 0, max: 1, low: 0.25, high: 0.5, optimum: 1, value: left, class: g.remaining < 0 ? "spent" : undefined, "aria-label": "error budget left" }),
+    h("span", { class: g.remaining < 0 ? "hot" : "" }, g.remaining < 0 ? `overspent by ${format.percent(-g.remaining)}` : format.percent(g.remaining)),
+    g.coverage !== undefined && g.coverage < 0.99 && h("div", { class: "muted small" }, `of the ${format.percent(g.coverage)} that was observed`)];
+}

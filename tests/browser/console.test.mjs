@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// The console as people use it: a real browser, a real Prometheus, and a canary that is worse in one cell.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { axe, browser, loaded, open, prometheus, startConsole } from "./harness.mjs";
+import { Batch } from "./otlp.mjs";
+import { crowd, guiltyTrace, hours, story } from "./data.mjs";
+
+const end = Math.floor(Date.now() / 60000) * 60, iso = (t) => new Date(t * 1000).toISOString();
+const then = `from=${iso(end - hours * 3600)}&to=${iso(end)}`; // the story, however long the tests take
+const stops = [];
+let chrome, full, bare, crowded, dotted, none, axeSource, crowdCell;
+
+before(async () => {
+  const servers = await Promise.all([prometheus(), prometheus(), prometheus(), prometheus({ strategy: "NoTranslation" }), prometheus()]);
+  stops.push(...servers);
+  const [all, plain, many, dots, empty] = servers.map((p) => p.url);
+  await story(all, end);
+  await story(plain, end, { skip: ["slo.drift", "hw.", "gpu.", "slo.violations", "slo.evaluation"] });
+  await story(dots, end);
+  crowdCell = await crowd(many, end, 10_000, 7777);
+  for (const url of [all, plain, many, dots, empty]) stops.push(await startConsole(url));
+  [full, bare, crowded, dotted, none] = stops.slice(5).map((c) => c.url);
+  chrome = await browser();
+  axeSource = await readFile(axe, "utf8");
+});
+
+after(async () => {
+  await chrome?.close();
+  for (const s of stops.reverse()) await s.stop();
+});
+
+/** A test with a page of its own, in the console of which nothing may be complained of. */
+function visit(name, address, body, options) {
+  test(name, async () => {
+    const page = await open(chrome, address(), options);
+    try {
+      await body(page);
+      assert.deepEqual(page.complaints, []);
+    } finally {
+      await page.context().close();
+    }
+  });
+}
+
+const text = (page, selector) => page.locator(selector).first().innerText();
+const squeeze = (s) => s.replace(/\s+/g, " ");
+
+visit("the overview names what is violated first, in words and symbols", () => `${full}?${then}`, async (page) => {
+  assert.equal(await text(page, "h1"), "2 promises of 7 violated");
+  assert.equal(await page.title(), "2 promises of 7 violated · otelcol-llm");
+  const rows = await page.locator("tr.promise").allInnerTexts();
+  assert.equal(rows.length, 7);
+  assert.match(squeeze(rows[0]), /✕ ?violated chat request-success 99.95 availability 99.8\d % 2.\d × the allowed failures objective ≥ 99.95 % .*overspent by 31 % 2.6 × 1/);
+  assert.match(squeeze(rows[1]), /✕ ?violated chat ttft p95 latency ▸ 1 of 24 groups 1.2\d s 5\d % over objective ≤ 800 ms/);
+  assert.match(squeeze(rows[2]), /▲ ?at risk search time-per-output-token p99/);
+  assert.match(squeeze(rows[3]), /○ ?no data embed ttft p95 latency – objective ≤ 300 ms/);
+  await page.getByRole("button", { name: "1 of 24 groups" }).click();
+  assert.match(squeeze(await text(page, "tr.group")), /violated cloud_region eu-west-1 device_type H100 model_version v2/);
+});
+
+visit("a filter narrows the overview, stands in the address, and is there again for whom it is sent to", () => `${full}?${then}`, async (page) => {
+  await page.getByLabel("service").selectOption("search");
+  await loaded(page);
+  assert.equal(await page.locator("tr.promise").count(), 2);
+  assert.match(page.url(), /f\.service=search/);
+  const other = await open(chrome, page.url());
+  assert.equal(await other.locator("tr.promise").count(), 2);
+  await other.context().close();
+  await page.goBack();
+  await loaded(page);
+  assert.equal(await page.locator("tr.promise").count(), 7);
+});
+
+visit("the heatmap shows the guilty cell first, in words, in colour and by a sign", () => `${full}?view=heatmap&${then}`, async (page) => {
+  assert.equal(await text(page, "h1"), "1 cell of 24 is worse than promised");
+  const worst = await page.locator(".worst li").allInnerTexts();
+  assert.equal(worst.length, 1);
+  assert.match(squeeze(worst[0]), /^chat ttft p95 cloud_region eu-west-1 device_type H100 model_version v2 ✕ ?degraded 5\d % worse since \d\d:\d\d$/);
+  assert.match(squeeze(await text(page, ".label:not([hidden])")), /^✕ ?chat ttft p95 eu-west-1 · H100 · v2$/);
+  const [guilty, other] = await page.evaluate(() => {
+    const canvas = document.querySelector("canvas.cells"), { data } = canvas.getContext("2d").getImageData(canvas.width - 12, 0, 1, 60);
+    return [22 + 3, 22 + 20 + 3].map((y) => [...data.slice(4 * y, 4 * y + 3)]);
+  });
+  assert.ok(guilty[0] > guilty[2] + 60, `orange: ${guilty}`);
+  assert.ok(other[2] > other[0], `blue: ${other}`);
+});
+
+visit("hovering tells values and baselines", () => `${full}?view=heatmap&${then}`, async (page) => {
+  const box = await page.locator(".heatmap").boundingBox();
+  await page.mouse.move(box.x + box.width - 30, box.y + 22 + 10);
+  await page.locator(".tip dd").nth(4).waitFor();
+  assert.match(squeeze(await text(page, ".tip")), /chat ttft p95 cloud_region eu-west-1 .* 5\d % worse observed 1.2\d s objective ≤ 800 ms (dynamic|frozen|static) baseline/);
+});
+
+visit("the keyboard goes to a cell and back, and says where it is", () => `${full}?view=heatmap&${then}`, async (page) => {
+  await page.locator(".heatmap").focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  assert.match(await text(page, "[aria-live=polite]:not(#banner)"), /chat ttft p95 cloud_region=.*: \d+ % better/);
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Enter");
+  await loaded(page);
+  assert.match(page.url(), /view=cell/);
+  assert.equal(await text(page, "h1"), "chat ttft p95");
+  await page.keyboard.press("Escape");
+  await loaded(page);
+  assert.match(page.url(), /view=heatmap/);
+});
+
+visit("a click opens the cell: baselines, states, explanation, distribution and traces", () => `${full}?view=heatmap&${then}`, async (page) => {
+  const box = await page.locator(".heatmap").boundingBox();
+  await page.mouse.click(box.x + box.width - 30, box.y + 22 + 10);
+  await page.locator(".facts").waitFor();
+  await loaded(page);
+  assert.match(page.url(), /d\.cloud_region=eu-west-1&d\.device_type=H100&d\.model_version=v2/);
+  assert.match(squeeze(await text(page, ".facts")), /observed 1.2\d s ✕ ?degraded objective ≤ 800 ms 5\d % above static baseline 620 ms dynamic baseline \d+ ms \+\d+ % against static frozen baseline \d+ ms/);
+  assert.equal(await page.locator(".uplot canvas").count(), 1);
+  assert.deepEqual(await page.locator(".u-legend .u-label").allInnerTexts(), ["Time", "dynamic baseline", "frozen baseline", "static baseline", "objective", "observed"]);
+  assert.equal(await page.locator("svg.strip").count(), 2);
+  assert.match(squeeze(await text(page, ".bars")), /model.version=v2 81 % device.type=H100 64 % cloud.region=eu-west-1 52 %/);
+  assert.match(await page.locator("svg.spread").getAttribute("aria-label"), /^\d+ % of the values lie beyond the objective$/);
+  const links = await page.locator("td a[target=_blank]").evaluateAll((all) => all.map((a) => a.href));
+  assert.ok(links.length > 3 && links.every((l) => /^http:\/\/localhost:16686\/trace\/[0-9a-f]{32}$/.test(l)), links.join());
+});
+
+visit("a range that begins before the first point shows what there is", () => `${full}?view=cell&slo_id=llm:chat:ttft:p95&d.cloud_region=eu-west-1&d.device_type=H100&d.model_version=v2&from=${iso(end - 3 * hours * 3600)}&to=${iso(end)}`, async (page) => {
+  assert.equal(await page.locator("svg.strip").count(), 2);
+  for (const view of ["promises", "heatmap", "violations", "gpus"]) {
+    await page.locator(`#views [data-key=${view}]`).click();
+    await loaded(page);
+    assert.equal(await page.locator(".error").count(), 0, view);
+  }
+});
+
+visit("violations stand with policy and trace", () => `${full}?view=violations&${then}`, async (page) => {
+  assert.equal(await text(page, "h1"), "2 violations");
+  const row = page.locator("tbody tr").nth(1);
+  assert.match(squeeze(await row.innerText()), /chat ttft p95 cloud_region eu-west-1 device_type H100 model_version v2 chat-ttft-3x5m ✕ ?violated/);
+  assert.equal(await row.locator("a[target=_blank]").getAttribute("href"), `http://localhost:16686/trace/${guiltyTrace}`);
+});
+
+visit("GPUs and leaks are there when there are such metrics", () => `${full}?view=gpus&${then}`, async (page) => {
+  assert.deepEqual(await page.locator("figcaption").allInnerTexts(), ["Leak: hw_id=GPU-2, process_executable_name=vllm, process_pid=4711", "GPU memory used ", "Time to exhaustion ", "GPU utilization "].map((s) => s.trim()));
+  assert.match(await page.locator("svg.strip").getAttribute("aria-label"), /ok from .*, suspect from .*, leaking from/);
+});
+
+visit("without drift metrics the heatmap is made of the connector's groups, and GPUs are not shown", () => `${bare}?view=heatmap&${then}`, async (page) => {
+  assert.deepEqual(await page.locator("#views a").allInnerTexts(), ["Promises", "Heatmap", "Violations"]);
+  assert.match(squeeze(await text(page, ".worst")), /request-success 99.95 2.\d × the allowed failures since .* chat ttft p95 cloud_region eu-west-1 device_type H100 model_version v2 5\d % worse/);
+  assert.match(await text(page, ".banner"), /Nobody says how far behind the verdicts are/);
+  await page.locator(".worst a").nth(1).click();
+  await page.locator(".facts").waitFor();
+  assert.match(squeeze(await text(page, ".facts")), /observed 1.2\d s ✕ ?violated objective ≤ 800 ms/);
+});
+
+visit("when nothing is evaluated any more, that stands above everything, with what was known last", () => `${full}?from=${iso(end - 3600)}&to=${iso(end + 3600)}`, async (page) => {
+  assert.match(squeeze(await text(page, ".banner")), /Not evaluated since .*\d\d:\d\d That is (59 min|1 h)/);
+  assert.equal(await text(page, "h1"), "2 promises of 7 violated");
+  const size = await page.locator(".banner h2").evaluate((e) => parseFloat(getComputedStyle(e).fontSize));
+  assert.ok(size >= 24, `${size} px`);
+});
+
+test("verdicts that fall behind are told, and by how much", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), batch = new Batch(), now = Date.now() / 1000;
+  batch.gauge("slo.evaluation.lag", {}, now - 5, 1500, "s");
+  batch.gauge("slo.state", { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", state: "ok" }, now - 5, 1);
+  await batch.send(p.url);
+  const page = await open(chrome, c.url);
+  try {
+    assert.match(squeeze(await text(page, ".banner")), /Not evaluated since .*\d\d:\d\d The verdicts are 25 min behind/);
+    assert.equal(await text(page, "h1"), "All promises kept");
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
+visit("a refresh does not take away what somebody has open or has typed", () => `${full}?view=heatmap&${then}`, async (page) => {
+  await page.getByLabel("find").fill("H200");
+  await page.evaluate(() => document.querySelectorAll("#view select").forEach((s) => (s.dataset.same = "yes")));
+  await page.evaluate(() => document.querySelector(".heatmap").scrollTo(0, 60));
+  await page.locator("h1").click();
+  await page.keyboard.press("r");
+  await page.waitForTimeout(50);
+  await loaded(page);
+  assert.equal(await page.getByLabel("find").inputValue(), "H200");
+  assert.equal(await page.locator("#view select:not([data-same])").count(), 0);
+  assert.match(await text(page, ".cellcount"), /^8 of 24 cells/);
+});
+
+visit("without any metric the page says what to do", () => none, async (page) => {
+  for (const view of ["", "?view=heatmap", "?view=violations", "?view=gpus", "?view=cell&slo_id=llm:chat:ttft:p95"]) {
+    await page.goto(none + view);
+    await loaded(page);
+    assert.match(await text(page, ".empty"), view.includes("gpus") ? /nvidia_gpu receiver/ : /No slo_\* metrics yet/, view);
+  }
+});
+
+visit("a backend that keeps OpenTelemetry's names is read as well", () => `${dotted}?view=heatmap&${then}`, async (page) => {
+  assert.match(squeeze(await text(page, ".worst")), /^chat ttft p95 cloud.region eu-west-1 device.type H100 model.version v2 ✕ ?degraded 5\d % worse/);
+  await page.locator('[data-key="f.cloud.region"]').selectOption("eu-west-1");
+  await page.waitForFunction(() => /^6 cells/.test(document.querySelector(".cellcount").textContent));
+  await page.locator(".worst a").click();
+  await page.locator(".facts").waitFor();
+  assert.match(squeeze(await text(page, ".facts")), /static baseline 620 ms/);
+  assert.equal(await page.locator("svg.spread").count(), 1);
+  await page.locator("#views a").first().click();
+  await loaded(page);
+  assert.match(squeeze(await text(page, "tr.promise")), /violated chat ttft p95 .* 1.2\d s/);
+});
+
+test("a backend that is down is told plainly, and the page recovers", async () => {
+  let alone = await prometheus();
+  const at = new URL(alone.url).host, c = await startConsole(alone.url), page = await open(chrome, c.url);
+  try {
+    await alone.stop();
+    await page.keyboard.press("r");
+    await page.locator(".error").waitFor();
+    assert.match(squeeze(await text(page, ".error")), /The metrics cannot be read query_url does not answer: dial tcp 127.0.0.1:\d+: connect: connection refused The console asks http/);
+    alone = await prometheus({ at });
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.locator(".error").waitFor({ state: "detached" });
+    assert.match(await text(page, ".empty"), /No slo_\* metrics yet/);
+    assert.ok(page.complaints.every((m) => m.includes("502")), page.complaints.join());
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await alone.stop();
+  }
+});
+
+visit("a chart's range is dragged into the address", () => `${full}?view=gpus&${then}`, async (page) => {
+  const box = await page.locator(".uplot .u-over").first().boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + 40);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.75, box.y + 40, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForURL((u) => !u.href.includes(encodeURIComponent(iso(end)).slice(0, 10)) || u.searchParams.get("to") !== iso(end));
+  await loaded(page);
+  const { searchParams } = new URL(page.url()), span = (Date.parse(searchParams.get("to")) - Date.parse(searchParams.get("from"))) / 3600e3;
+  assert.ok(span > 1 && span < 2, `${span} hours`);
+});
+
+visit("ten thousand cells stay responsive, and the one that bends stands first", () => `${crowded}?view=heatmap&from=${iso(end - 4 * 3600)}&to=${iso(end)}`, async (page) => {
+  assert.match(await text(page, "h1"), /^1 cell of 10,000 is worse than promised$/);
+  assert.match(squeeze(await text(page, ".worst")), new RegExp(`tenant ${crowdCell.tenant}`));
+  const opened = Date.now();
+  await page.reload();
+  await loaded(page);
+  const loading = Date.now() - opened;
+  const m = await page.evaluate(async () => {
+    const map = document.querySelector(".heatmap"), paints = [], frames = [];
+    const frame = () => new Promise(requestAnimationFrame);
+    let last = await frame();
+    for (let i = 0; i < 120; i++) {
+      map.scrollTop += 1700;
+      if (map.scrollTop + map.clientHeight >= map.scrollHeight) map.scrollTop = 0;
+      const now = await frame();
+      frames.push(now - last);
+      last = now;
+      paints.push(consoleView.map.paintNow());
+    }
+    const sorted = (a) => a.sort((x, y) => x - y), at = (a, q) => Number(a[Math.floor(a.length * q)].toFixed(2));
+    sorted(paints), sorted(frames);
+    return { paint: [at(paints, 0.5), at(paints, 0.95)], frame: [at(frames, 0.5), at(frames, 0.95)], labels: document.querySelectorAll(".label").length };
+  });
+  console.log(`10,000 cells: shown after ${loading} ms; a paint takes ${m.paint[0]} ms (median), ${m.paint[1]} ms (p95); a frame ${m.frame[0]} ms, ${m.frame[1]} ms`);
+  assert.ok(m.labels < 100, "rows out of sight have no elements");
+  assert.ok(m.paint[0] < 16, `half of the paints fit a frame: ${m.paint}`);
+  assert.ok(m.frame[1] < 100, `no scroll stutters: ${m.frame}`);
+  const started = Date.now();
+  await page.getByLabel("find").fill(crowdCell.tenant);
+  await page.waitForFunction(() => /^20 of 10,000 cells/.test(document.querySelector(".cellcount").textContent));
+  assert.ok(Date.now() - started < 1000, `finding took ${Date.now() - started} ms`);
+  await page.getByLabel("find").fill("");
+  await page.getByLabel("rows").selectOption("cloud_region");
+  await page.waitForFunction(() => /^4 rows/.test(document.querySelector(".cellcount").textContent));
+});
+
+const everywhere = { promises: "?", heatmap: "?view=heatmap&", violations: "?view=violations&", gpus: "?view=gpus&", cell: "?view=cell&slo_id=llm:chat:ttft:p95&d.cloud_region=eu-west-1&d.device_type=H100&d.model_version=v2&" };
+for (const [name, query] of Object.entries(everywhere)) {
+  for (const [how, options] of [["light", {}], ["dark", { dark: true }], ["on a phone", { width: 390, height: 844 }]]) {
+    visit(`${name}, ${how}, keeps the rules of accessibility and fits its window`, () => `${full}${query}${then}`, async (page) => {
+      await page.evaluate(axeSource);
+      const { violations } = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
+      assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 160)).join(" | ")}`), []);
+      assert.ok(await page.evaluate(() => document.scrollingElement.scrollWidth <= innerWidth), "nothing sticks out to the right");
+      assert.equal(await page.evaluate(() => document.documentElement.dataset.dark), String(options.dark ?? false));
+    }, options);
+  }
+}
+
+visit("colours are switched by a key, and stay", () => `${full}?${then}`, async (page) => {
+  const dark = () => page.evaluate(() => document.documentElement.dataset.dark);
+  await page.keyboard.press("t");
+  assert.equal(await dark(), "false");
+  await page.keyboard.press("t");
+  assert.equal(await dark(), "true");
+  await page.reload();
+  await loaded(page);
+  assert.equal(await dark(), "true");
+});

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page computes, without a browser.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+const js = "../../extension/consoleextension/web/js/";
+const [format, time, names, prom, cells, palette, state] = await Promise.all(["format", "time", "names", "prom", "cells", "palette", "state"].map((m) => import(`${js}${m}.js`)));
+const f = (got, want) => assert.deepEqual(got, want);
+
+test("values are told in the unit and with the digits that people use", () => {
+  f(format.value(0.238, "seconds"), "238 ms");
+  f(format.value(0.0000421, "seconds"), "42.1 µs");
+  f(format.value(5, "seconds"), "5 s");
+  f(format.value(5400, "seconds"), "1 h 30 min");
+  f(format.value(0.9995, "ratio"), "99.95 %");
+  f(format.value(0.99999, "ratio"), "99.999 %");
+  f(format.value(0.5, "ratio"), "50 %");
+  f(format.value(1, "ratio"), "100 %");
+  f(format.value(0, "ratio"), "0 %");
+  f(format.value(3 * 2 ** 30, "bytes"), "3 GiB");
+  f(format.value(1800, "tokens_per_second"), "1,800 tokens/s");
+  f(format.value(NaN, "seconds"), "–");
+  f(format.value(undefined, "seconds"), "–");
+  f(format.value(Infinity, "seconds"), "∞");
+  f(format.signed(0.19), "+19 %");
+  f(format.signed(-0.09), "−9 %");
+  f(format.percent(0.004), "under 1 %");
+});
+
+test("a bend is worse whichever way the objective points", () => {
+  const worse = (labels, observed, target) => Number((names.worseBy({ target: String(target), ...labels }) * ((observed - target) / target)).toFixed(4));
+  f(worse({ slo_class: "latency", unit: "seconds" }, 0.238, 0.2), 0.19);
+  f(worse({ slo_class: "latency", unit: "seconds" }, 0.182, 0.2), -0.09);
+  f(worse({ slo_class: "throughput", unit: "tokens_per_second" }, 1500, 2000), 0.25);
+  f(worse({ slo_class: "availability", unit: "ratio" }, 0.998, 0.9995), 3); // four times the allowed failures
+  f(worse({ slo_class: "availability", unit: "ratio" }, 1, 0.9995), -1);
+  f(worse({ slo_class: "saturation", unit: "ratio" }, 0.99, 0.9), 0.1);
+});
+
+test("names are found however a backend spells them", () => {
+  const f = async (all, key, want) => assert.equal((await names.discover({ values: async () => all }, {}))[key], want);
+  return Promise.all([
+    f(["slo_drift_deviation_ratio"], "deviation", "slo_drift_deviation_ratio"),
+    f(["slo_drift_deviation"], "deviation", "slo_drift_deviation"),
+    f(["slo.drift.deviation"], "deviation", "slo.drift.deviation"),
+    f(["slo_violations_total"], "violations", "slo_violations_total"),
+    f(["slo_sli_distribution_bucket", "slo_sli_distribution_count"], "distribution", "slo_sli_distribution_bucket"),
+    f(["slo_state_other", "slo_drift_state"], "state", undefined),
+  ]);
+});
+
+test("what says which collector spoke is no dimension", () => {
+  f(names.dimensions({ __name__: "x", slo_id: "a", service: "b", unit: "c", target: "1", slo_class: "latency", job: "j", instance: "i", otel_scope_name: "s", state: "ok", tenant: "acme", cloud_region: "eu" }), { cloud_region: "eu", tenant: "acme" });
+  f(names.cellKey({ slo_id: "a", b: "1", a: "2" }), names.cellKey({ a: "2", slo_id: "a", b: "1", instance: "x" }));
+});
+
+test("a selector says what it means, whatever stands in a value", () => {
+  f(prom.select("slo.state", { "cloud.region": 'a"b\\', tenant: ["x.y", "z"], slo_class: { not: "a|b" } }), '{__name__="slo.state","cloud.region"="a\\"b\\\\",tenant=~"x\\\\.y|z",slo_class!~"a|b"}');
+});
+
+test("a grid has steps that people think in, and lies still between two refreshes", () => {
+  f(time.grid({ from: 0, to: 6 * 3600 }, 96, 60), { from: 0, to: 21600, step: 300 });
+  f(time.grid({ from: 7, to: 7 + 6 * 3600 }, 96, 60), { from: 300, to: 21600, step: 300 });
+  f(time.grid({ from: 0, to: 28 * 86400 }, 96, 60).step, 43200);
+  f(time.grid({ from: 0, to: 600 }, 96, 60).step, 60);
+  assert.ok(time.grid({ from: 0, to: 5 * 365 * 86400 }, 96).step % 86400 === 0);
+});
+
+test("the heatmap's last column is the step that goes on", () => {
+  f(time.stepsUntil({ from: 0, to: 6 * 3600 }, 96, 60), { from: 300, to: 21600, step: 300 });
+  f(time.stepsUntil({ from: 0, to: 6 * 3600 + 1 }, 96, 60), { from: 300, to: 21900, step: 300 });
+});
+
+test("times are relative or absolute, and nonsense is the last six hours", () => {
+  f(time.resolve("now-1h", "now", 10_000), { from: 6400, to: 10_000, live: true });
+  f(time.resolve("1970-01-01T00:00:00Z", "1970-01-01T01:00:00Z", 10_000), { from: 0, to: 3600, live: false });
+  f(time.resolve("soon", "never", 100_000), { from: 100_000 - 21600, to: 100_000, live: false });
+  f(time.resolve("now", "now-1h", 100_000).from, 100_000 - 3600 - 21600);
+});
+
+test("the address holds what is chosen, and nothing of what is usual", () => {
+  f(state.write(state.read("")), "?");
+  const address = "?view=cell&from=now-1h&slo_id=llm:chat:ttft:p95&f.service=chat&d.cloud_region=eu+west";
+  f(state.write(state.read(address)), address);
+});
+
+const row = (values, labels = {}, more = {}) => ({ key: JSON.stringify(labels), metric: { slo_id: "a" }, dims: labels, factor: 1, values: Float32Array.from(values), now: values.at(-1), worst: Math.max(...values), title: "a", text: JSON.stringify(labels), search: JSON.stringify(labels).toLowerCase(), ...more });
+const view = { q: "", sort: "now", worse: "", by: "" };
+
+test("the worst now stands first, and what is degraded before it, though still within its promise", () => {
+  const rows = [row([0.1, -0.2], { r: "1" }), row([-0.2, 0.3], { r: "2" }), row([-0.5, -0.4], { r: "3" }, { state: "degraded" }), row([NaN, NaN], { r: "4" })];
+  f(cells.arrange(rows, view).map((r) => r.dims.r), ["3", "2", "1", "4"]);
+  f(cells.arrange(rows, { ...view, worse: "1" }).map((r) => r.dims.r), ["2", "1"]);
+  f(cells.arrange(rows, { ...view, q: '"r":"4"' }).map((r) => r.dims.r), ["4"]);
+});
+
+test("rows that are joined show the worst of them in each column, and what is not known of one does not hide the other", () => {
+  const [g] = cells.group([row([0.5, NaN, -1], { region: "eu", t: "1" }), row([0.25, 0.75, NaN], { region: "eu", t: "2" })], "region");
+  f([...g.values], [0.5, 0.75, -1]);
+  f([g.size, g.of, g.now], [2, "eu", -1]);
+});
+
+test("since when it is worse is the first column of the run that goes on", () => {
+  const [g] = cells.group([row([0.5, -0.1, 0.2, 0.3, NaN], { region: "eu" })], "region");
+  f(g.since, 2);
+});
+
+test("colours go from better to worse without a step back", () => {
+  const shades = [-1, -0.5, -0.1, 0, 0.1, 0.5, 1].map(palette.shade);
+  f(shades, [...shades].sort((a, b) => a - b));
+  f([shades[0], shades.at(-1)], [0, 255]);
+  f(palette.scale(false).length, 256);
+});
