@@ -74,14 +74,28 @@ func (d *Decayed) set(end int64, w *sketch.Distribution) {
 			d.add(0, 0, float64(n))
 		}
 		for i, n := range e.Positive.Counts {
-			if n > 0 {
-				at := float64(e.Positive.Offset) + float64(i)
-				lo := factor * math.Exp2(math.Ldexp(at, -int(e.Scale)))
-				hi := factor * math.Exp2(math.Ldexp(at+1, -int(e.Scale)))
-				d.add(lo, hi, float64(n))
+			if n == 0 {
+				continue
 			}
+			at := e.Positive.Offset + int32(i)
+			if e.Scale >= maxScale && factor == 1 {
+				d.addBucket(at, e.Scale, float64(n))
+				continue
+			}
+			lo := factor * math.Exp2(math.Ldexp(float64(at), -int(e.Scale)))
+			hi := factor * math.Exp2(math.Ldexp(float64(at)+1, -int(e.Scale)))
+			d.add(lo, hi, float64(n))
 		}
 	})
+}
+
+// addBucket is add for a bucket so fine that its middle is as good as what it holds.
+func (d *Decayed) addBucket(at, scale int32, n float64) {
+	log2 := math.Ldexp(float64(at)+0.5, -int(scale))
+	d.n += n
+	d.sum += n * math.Exp2(log2)
+	d.sumLog += n * log2 * math.Ln2
+	d.hist.addBucket(at, scale, n)
 }
 
 // add adds values that lie in (lo, hi], spread evenly.

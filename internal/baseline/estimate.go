@@ -53,12 +53,13 @@ func MinimumSamples(q float64) int {
 
 // estimate is the q-quantile by the rule
 //
-//	enough samples                                        the histogram answers
-//	fewer, but Gamma fits and the tail agrees             the Gamma distribution answers
-//	otherwise                                             nothing does
+//	minSamples                                                    the histogram answers
+//	MinimumSamples(q), Gamma fits, and the tail agrees with it    the Gamma distribution answers
+//	otherwise                                                     nothing does
 //
-// Gamma is never the only ground: of its P99 for traffic with 2 % of requests delayed to 3 s, 71 % would be missing, and
-// what shows that is the number of values beyond it.
+// Gamma is never the only ground. Of its P99 for traffic with 2 % of requests delayed to 3 s, 71 % would be missing, and
+// what shows that is the number of values beyond it. Below MinimumSamples(q) it cannot show, however well the rest fits:
+// the P99 of 200 prompt lengths of a coding service would be a third off every second time.
 func (d *Decayed) estimate(q float64, minSamples int) Estimate {
 	e := Estimate{Value: math.NaN(), Samples: d.n}
 	if d.n+rounding >= float64(max(minSamples, MinimumSamples(q))) {
@@ -73,7 +74,7 @@ func (d *Decayed) estimate(q float64, minSamples int) Estimate {
 
 // fit is a Gamma distribution that may answer for the q-quantile.
 func (d *Decayed) fit(q float64) (g Gamma, ok bool) {
-	if d.n < minFitted || d.hist.low > 0 {
+	if d.n+rounding < float64(MinimumSamples(q)) || d.hist.low > 0 {
 		return g, false
 	}
 	if g, ok = FitGamma(d.sum/d.n, d.sumLog/d.n); !ok {
@@ -86,6 +87,3 @@ func (d *Decayed) fit(q float64) (g Gamma, ok bool) {
 	}
 	return g, g.distance(&d.hist) < maxDistance
 }
-
-// minFitted is the fewest values that a distribution is fitted to: of fewer, none can be told from another.
-const minFitted = 59

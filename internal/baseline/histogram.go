@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	// maxScale is the finest resolution: 32 buckets an octave, each 2.2 % wide, so that a value interpolated in its bucket
-	// is closer than that to the true one.
+	// maxScale is the finest resolution: 32 buckets an octave, each 2.2 % wide, so that its middle is at most 1.1 % off.
 	maxScale = 5
 	// minScale is where all floats fit into maxBuckets.
 	minScale = -2
@@ -60,6 +59,21 @@ func (h *histogram) add(lo, hi, weight float64) {
 	}
 }
 
+// addBucket adds the bucket of an OTLP exponential histogram that is at least as fine as this one can be.
+func (h *histogram) addBucket(index, scale int32, weight float64) {
+	if len(h.weights) == 0 {
+		h.scale = maxScale
+	}
+	for {
+		at := index >> (scale - h.scale)
+		if h.covers(at, at) {
+			h.weights[at-h.offset] += float32(weight)
+			return
+		}
+		h.downscale()
+	}
+}
+
 // reserve makes room for (lo, hi] and returns the buckets that it lies in.
 func (h *histogram) reserve(lo, hi float64) (first, last int32) {
 	if len(h.weights) == 0 {
@@ -68,16 +82,23 @@ func (h *histogram) reserve(lo, hi float64) (first, last int32) {
 	for {
 		last = int32(math.Ceil(h.position(hi))) - 1
 		first = min(int32(math.Floor(h.position(lo))), last)
-		from, to := first, last
-		if len(h.weights) > 0 {
-			from, to = min(from, h.offset), max(to, h.offset+int32(len(h.weights))-1)
-		}
-		if to-from < maxBuckets {
-			h.grow(from, to)
+		if h.covers(first, last) {
 			return first, last
 		}
 		h.downscale()
 	}
+}
+
+// covers makes the buckets first to last exist, if that is possible at this scale.
+func (h *histogram) covers(first, last int32) bool {
+	if n := len(h.weights); n > 0 {
+		first, last = min(first, h.offset), max(last, h.offset+int32(n)-1)
+	}
+	if last-first >= maxBuckets {
+		return false
+	}
+	h.grow(first, last)
+	return true
 }
 
 // position is where x > 0 lies on the scale of indexes. A boundary that was rounded elsewhere is still that boundary.
@@ -147,13 +168,8 @@ func (h *histogram) multiply(factor float64) {
 func (h *histogram) merge(o *histogram, factor float64) {
 	h.low += float32(factor) * o.low
 	if len(o.weights) > 0 && (h.scale == o.scale || len(h.weights) == 0) {
-		from, to := o.offset, o.offset+int32(len(o.weights))-1
-		if len(h.weights) > 0 {
-			from, to = min(from, h.offset), max(to, h.offset+int32(len(h.weights))-1)
-		}
-		if to-from < maxBuckets {
-			h.scale = o.scale
-			h.grow(from, to)
+		h.scale = o.scale
+		if h.covers(o.offset, o.offset+int32(len(o.weights))-1) {
 			for i, w := range o.weights {
 				h.weights[o.offset-h.offset+int32(i)] += float32(factor) * w
 			}
@@ -179,7 +195,8 @@ func (h *histogram) total() float64 {
 	return sum
 }
 
-// quantile is the value of rank q·total, interpolated linearly inside its bucket; NaN when there is none.
+// quantile is the value of rank q·total: the middle of its bucket, or interpolated linearly where that is wide; NaN when
+// there is none.
 func (h *histogram) quantile(q float64) float64 {
 	total := h.total()
 	if total <= 0 {
@@ -190,32 +207,49 @@ func (h *histogram) quantile(q float64) float64 {
 	if seen > 0 && seen >= rank {
 		return 0
 	}
-	value := 0.0
+	last := 0
 	for i, w := range h.weights {
 		if w <= 0 {
 			continue
 		}
-		at := h.offset + int32(i)
-		lo, hi := h.boundary(at), h.boundary(at+1)
-		if seen+float64(w) >= rank {
-			return lo + (hi-lo)*max(rank-seen, 0)/float64(w)
+		if last = i; seen+float64(w) >= rank {
+			break
 		}
 		seen += float64(w)
-		value = hi
 	}
-	return value // rounding left the rank a hair above the last bucket
+	lo, hi := h.boundary(h.offset+int32(last)), h.boundary(h.offset+int32(last)+1)
+	if hi <= narrow*lo {
+		return middle(lo, hi)
+	}
+	// Rounding may leave the rank a hair above the last bucket.
+	return lo + (hi-lo)*min(max(rank-seen, 0)/float64(h.weights[last]), 1)
 }
 
 // above is the weight of what is greater than x.
 func (h *histogram) above(x float64) float64 {
-	var sum float64
-	if x < 0 {
-		sum = float64(h.low)
+	if !(x > 0) {
+		sum := h.total()
+		if x == 0 {
+			sum -= float64(h.low)
+		}
+		return sum
 	}
-	for i, w := range h.weights {
-		at := h.offset + int32(i)
-		lo, hi := h.boundary(at), h.boundary(at+1)
-		sum += float64(w) * min(max((hi-x)/(hi-lo), 0), 1)
+	at := int(math.Ceil(h.position(x))) - 1 - int(h.offset) // the bucket of x
+	var sum float64
+	for _, w := range h.weights[min(max(at+1, 0), len(h.weights)):] {
+		sum += float64(w)
+	}
+	if at >= 0 && at < len(h.weights) {
+		lo, hi := h.boundary(h.offset+int32(at)), h.boundary(h.offset+int32(at)+1)
+		sum += float64(h.weights[at]) * min(max((hi-x)/(hi-lo), 0), 1)
 	}
 	return sum
 }
+
+// narrow is how far apart the edges of a bucket may be to be answered by its middle. Interpolation would do better on
+// average, and worse than that where a few values share a bucket.
+const narrow = 1.1
+
+// middle is the value from which both edges are equally far, relative to them: by half the bucket's width, as in
+// C. Masson, J. Rim, H. Lee, DDSketch, VLDB 2019.
+func middle(lo, hi float64) float64 { return lo * (2 * hi / (lo + hi)) }

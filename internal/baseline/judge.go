@@ -156,15 +156,43 @@ func (j *Judge) start(c *Cell, end int64) int64 {
 
 var unknown = Estimate{Value: math.NaN()}
 
-// observed is the quantile of the window: by the distribution itself, so that it is the same as everywhere else, and by a
-// fit where there are too few values for that.
+// observed is the quantile of the window: by the distribution itself, whose buckets are the source's own, and by a fit where
+// there are too few values for that.
 func (j *Judge) observed(w *sketch.Distribution) Estimate {
 	q := j.promise.Quantile
 	e := j.window.estimate(q, j.options.MinSamples)
-	if e.Method == Histogram {
-		e.Value = w.Quantile(q, 0).Value
+	if e.Method != Histogram {
+		return e
+	}
+	lo, hi, ok := bucketOf(w, q)
+	if !ok {
+		of := w.Quantile(q, 0)
+		lo, hi, e.Value = of.Lower, of.Upper, of.Value
+	}
+	if hi <= narrow*lo {
+		e.Value = middle(lo, hi)
 	}
 	return e
+}
+
+// bucketOf is the bucket that holds the q-quantile, where that is quickly told: for raw values, or a histogram like them.
+func bucketOf(w *sketch.Distribution, q float64) (lo, hi float64, ok bool) {
+	var one *sketch.Exponential
+	layouts := 0
+	w.Explicit(func([]float64, []uint64) { layouts++ })
+	w.Exponential(func(e *sketch.Exponential) { one = e; layouts++ })
+	if layouts != 1 || one == nil || one.Scale < maxScale-1 || one.ZeroCount > 0 || len(one.Negative.Counts) > 0 || one.Factor > 1 || one.Factor < 1 {
+		return 0, 0, false
+	}
+	rank := q*float64(w.Count()) - rounding*float64(w.Count())
+	var seen uint64
+	for i, n := range one.Positive.Counts {
+		if seen += n; n > 0 && float64(seen) >= rank {
+			at := float64(one.Positive.Offset) + float64(i)
+			return math.Exp2(math.Ldexp(at, -int(one.Scale))), math.Exp2(math.Ldexp(at+1, -int(one.Scale))), true
+		}
+	}
+	return 0, 0, false
 }
 
 // conclude completes a result whose observed value and baselines are known.
