@@ -5,6 +5,7 @@ package baseline
 import (
 	"math"
 	"math/rand/v2"
+	"sort"
 	"testing"
 	"time"
 
@@ -97,9 +98,66 @@ func TestASlowRampShowsAgainstTheFrozenBaseline(t *testing.T) {
 	assert.Less(t, last.Observed.Value, 1.0)
 	assert.Equal(t, Drifting, last.State)
 
-	c.Freeze(&j.options) // it was wanted
+	j.Freeze(c) // it was wanted
 	last = j.Close(c, 120*window, traffic(r, 2000, speed, 0.4))
 	assert.Greater(t, last.Frozen.Value, 0.25)
+
+	fresh := new(Cell)
+	j.Freeze(fresh)
+	assert.False(t, j.Close(fresh, 0, traffic(r, 2000, speed, 0.4)).Frozen.Known(), "nothing was normal yet")
+}
+
+// Scenario: an engine with wide buckets, of which 0.75 to 1 s holds the P99. Guarantees: steady traffic is OK for hundreds of
+// windows, though its quantile is interpolated; the observed value is that of the distribution itself, as slo tells it; and
+// twice the latency is found.
+func TestWideBucketsNeitherDriftNorHide(t *testing.T) {
+	bounds := []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10} // vLLM's TTFT
+	r := rand.New(rand.NewPCG(8, 1))
+	observe := func(factor float64) *sketch.Distribution {
+		counts := make([]uint64, len(bounds)+1)
+		for range 1000 {
+			counts[sort.SearchFloat64s(bounds, factor*0.85*math.Exp(0.5*(r.NormFloat64()-2.326348)))]++
+		}
+		d := new(sketch.Distribution)
+		d.AddExplicit(bounds, counts)
+		return d
+	}
+	j, c := judge(t, Promise{Quantile: 0.99, Objective: 1}), new(Cell)
+	for i := range int64(300) {
+		w := observe(1)
+		got := j.Close(c, i*window, w)
+		require.Equal(t, OK, got.State, "window %d", i)
+		require.InDelta(t, w.Quantile(0.99, 0).Value, got.Observed.Value, 0)
+	}
+	j.Close(c, 300*window, observe(2))
+	assert.Equal(t, Degraded, j.Close(c, 301*window, observe(2)).State)
+}
+
+func TestAnOptionThatIsWrongIsNamed(t *testing.T) {
+	f := func(want string, change func(*Options, *Promise)) {
+		t.Helper()
+		o, p := DefaultOptions(), p99
+		change(&o, &p)
+		_, err := NewJudge(o, p)
+		assert.EqualError(t, err, want)
+	}
+	f("decay: 0 is not in (0, 1]", func(o *Options, _ *Promise) { o.Decay.Factor = 0 })
+	f("window: 0s is not above 0", func(o *Options, _ *Promise) { o.Decay.Window = 0 })
+	f("min samples: 0 is not above 0", func(o *Options, _ *Promise) { o.MinSamples = 0 })
+	f("reference: 0 is not in [1, 65535]", func(o *Options, _ *Promise) { o.Reference = 0 })
+	f("quantile: 1 is not in [0, 1)", func(_ *Options, p *Promise) { p.Quantile = 1 })
+	f("objective: NaN is not a finite number", func(_ *Options, p *Promise) { p.Objective = math.NaN() })
+}
+
+func TestAShareThatIsAlwaysGoodIsNotMissed(t *testing.T) {
+	j, c := judge(t, Promise{Objective: 0.999, HigherIsBetter: true}), new(Cell)
+	for i := range int64(30) {
+		require.Equal(t, OK, j.CloseShare(c, i*window, 1000, 1000).State)
+	}
+	// One bad event where there never was one is no certainty; thirty are.
+	assert.Equal(t, OK, j.CloseShare(c, 30*window, 999, 1000).State)
+	j.CloseShare(c, 31*window, 970, 1000)
+	assert.Equal(t, Degraded, j.CloseShare(c, 32*window, 970, 1000).State)
 }
 
 func TestAnEmptyWindowIsNeitherGoodNorForgotten(t *testing.T) {

@@ -48,6 +48,9 @@ const rounding = 1e-9
 // outermost lies beyond the quantile with 95 % confidence (S. S. Wilks, Determination of sample sizes for setting
 // tolerance limits, Ann. Math. Stat. 12, 1941): 59 for a P95 or a P5, 299 for a P99.
 func MinimumSamples(q float64) int {
+	if !(q > 0 && q < 1) {
+		return math.MaxInt // no number of values says anything about the outermost one to come
+	}
 	return int(math.Ceil(math.Log(1-confidence) / math.Log(max(q, 1-q))))
 }
 

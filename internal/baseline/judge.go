@@ -15,7 +15,7 @@ import (
 type Promise struct {
 	// Objective is the promised value in the base unit: of the quantile, or of the share of good events.
 	Objective float64
-	// Quantile is which quantile is promised, in (0, 1); not used for shares.
+	// Quantile is which quantile is promised, in (0, 1); 0 for a share.
 	Quantile float64
 	// HigherIsBetter for throughput and quality. A share of good events is always so.
 	HigherIsBetter bool
@@ -61,7 +61,7 @@ func NewJudge(o Options, p Promise) (*Judge, error) {
 	case o.Reference < 1 || o.Reference > math.MaxUint16:
 		return nil, fmt.Errorf("reference: %d is not in [1, %d]", o.Reference, math.MaxUint16)
 	case !(p.Quantile >= 0 && p.Quantile < 1):
-		return nil, fmt.Errorf("quantile: %v is not in (0, 1)", p.Quantile)
+		return nil, fmt.Errorf("quantile: %v is not in [0, 1)", p.Quantile)
 	case math.IsNaN(p.Objective) || math.IsInf(p.Objective, 0):
 		return nil, fmt.Errorf("objective: %v is not a finite number", p.Objective)
 	}
@@ -203,11 +203,14 @@ func (j *Judge) conclude(c *Cell, r Result, found findings) Result {
 	return r
 }
 
-// Freeze makes what is normal now the frozen reference: after a change that was wanted.
-func (c *Cell) Freeze(o *Options) {
-	c.frozen = Decayed{}
-	c.frozen.Merge(keep, &c.dynamic)
-	c.windows = uint16(o.Reference)
+// Freeze makes what is normal now the frozen reference: after a change that was wanted. Where little is known, the next
+// windows become it.
+func (j *Judge) Freeze(c *Cell) {
+	c.frozen, c.windows = Decayed{}, 0
+	if c.dynamic.n >= float64(j.options.MinSamples) {
+		c.frozen.Merge(keep, &c.dynamic)
+		c.windows = uint16(j.options.Reference)
+	}
 }
 
 // relative is how far v is from of, as a share of it.
