@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package baseline
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
+	"github.com/otelcol-llm/otelcol-llm/internal/twosample"
+)
+
+// Promise is what a cell is held against.
+type Promise struct {
+	// Objective is the promised value in the base unit: of the quantile, or of the share of good events.
+	Objective float64
+	// Quantile is which quantile is promised, in (0, 1); 0 for a share.
+	Quantile float64
+	// HigherIsBetter for throughput and quality. A share of good events is always so.
+	HigherIsBetter bool
+}
+
+// Options are the same for all cells of a component.
+type Options struct {
+	// Decay of the dynamic baseline; its Window is the length of the windows.
+	Decay Decay
+	// MinSamples from which on a histogram answers; MinimumSamples if that is more.
+	MinSamples int
+	// Reference is how many windows the frozen baseline is made of: the first that have an answer.
+	Reference int
+	Thresholds
+}
+
+// DefaultOptions are windows of 5 minutes, a decay of 0.98, 300 samples, and a reference of an hour.
+func DefaultOptions() Options {
+	return Options{
+		Decay:      Decay{Factor: 0.98, Window: 5 * time.Minute},
+		MinSamples: 300,
+		Reference:  12,
+		Thresholds: DefaultThresholds(),
+	}
+}
+
+// Judge closes windows of cells of one promise. It is not for concurrent use.
+type Judge struct {
+	options Options
+	promise Promise
+	window  Decayed // scratch
+}
+
+// NewJudge makes a judge. The error names the option that is wrong.
+func NewJudge(o Options, p Promise) (*Judge, error) {
+	switch {
+	case !(o.Decay.Factor > 0 && o.Decay.Factor <= 1):
+		return nil, fmt.Errorf("decay: %v is not in (0, 1]", o.Decay.Factor)
+	case o.Decay.Window <= 0:
+		return nil, fmt.Errorf("window: %v is not above 0", o.Decay.Window)
+	case o.MinSamples < 1:
+		return nil, fmt.Errorf("min samples: %d is not above 0", o.MinSamples)
+	case o.Reference < 1 || o.Reference > math.MaxUint16:
+		return nil, fmt.Errorf("reference: %d is not in [1, %d]", o.Reference, math.MaxUint16)
+	case !(p.Quantile >= 0 && p.Quantile < 1):
+		return nil, fmt.Errorf("quantile: %v is not in [0, 1)", p.Quantile)
+	case math.IsNaN(p.Objective) || math.IsInf(p.Objective, 0):
+		return nil, fmt.Errorf("objective: %v is not a finite number", p.Objective)
+	}
+	return &Judge{options: o, promise: p}, nil
+}
+
+// Cell is what is remembered of one promise in one combination of dimensions. The zero value is empty.
+type Cell struct {
+	dynamic Decayed
+	frozen  Decayed
+	windows uint16 // that frozen is made of, until Reference
+	verdict verdict
+}
+
+// Result is what a window says, beside what was normal before it.
+type Result struct {
+	Observed, Dynamic, Frozen Estimate
+	Static                    float64 // the objective
+	Deviation                 float64 // (observed − static) / static, NaN where not known
+	Drift                     float64 // (dynamic − static) / static, NaN where not known
+	State                     State
+}
+
+// Close takes a window in that ended at end, and says what it means. The baselines of the result are those of before the
+// window, so that it is not compared with itself. An empty window is no news: nothing but time passes.
+func (j *Judge) Close(c *Cell, end int64, w *sketch.Distribution) Result {
+	j.window.set(end, w)
+	r := j.before(c, end)
+	r.Observed = j.observed(w)
+	var found findings
+	if r.Observed.Known() {
+		found = findings{known: true, static: j.againstObjective(r.Observed.Value),
+			dynamic: j.against(&c.dynamic, r.Observed.Value, r.Dynamic), frozen: j.against(&c.frozen, r.Observed.Value, r.Frozen)}
+	}
+	j.learn(c, r.Observed.Known())
+	return j.conclude(c, r, found)
+}
+
+// learn adds the window to the baselines.
+func (j *Judge) learn(c *Cell, answered bool) {
+	c.dynamic.Merge(j.options.Decay, &j.window)
+	if answered && int(c.windows) < j.options.Reference {
+		c.frozen.Merge(keep, &j.window)
+		c.windows++
+	}
+}
+
+// keep forgets nothing.
+var keep = Decay{Factor: 1, Window: time.Minute}
+
+// againstObjective compares the window with what was promised, which is known exactly.
+func (j *Judge) againstObjective(observed float64) finding {
+	p := j.promise
+	n := round(j.window.n)
+	return finding{
+		effect: p.worse(observed, p.Objective),
+		chance: twosample.Binomial(min(round(j.window.beyond(p.Objective, p)), n), n, p.badShare()),
+	}
+}
+
+// against compares the window with a baseline. That of a few values is not known well, so the test knows both sizes. Both
+// sides are read from histograms alike, so the width of the buckets does not look like a difference.
+func (j *Judge) against(reference *Decayed, observed float64, e Estimate) finding {
+	if !e.Known() {
+		return finding{}
+	}
+	p := j.promise
+	n, all := round(j.window.n), round(reference.n)
+	return finding{
+		effect: p.worse(observed, e.Value),
+		chance: twosample.Fisher(min(round(j.window.beyond(e.Value, p)), n), n, min(round(reference.beyond(e.Value, p)), all), all),
+	}
+}
+
+func round(x float64) uint64 { return uint64(math.Round(max(x, 0))) }
+
+// before is what was normal until the window that ended at end.
+func (j *Judge) before(c *Cell, end int64) Result {
+	p, o := j.promise, &j.options
+	c.dynamic.advance(o.Decay, j.start(c, end))
+	r := Result{Static: p.Objective, Dynamic: c.dynamic.estimate(p.Quantile, o.MinSamples), Frozen: unknown}
+	if int(c.windows) >= o.Reference {
+		r.Frozen = c.frozen.estimate(p.Quantile, o.MinSamples)
+	}
+	return r
+}
+
+// start is when the window that ended at end began: what the dynamic baseline was worth then is what counts.
+func (j *Judge) start(c *Cell, end int64) int64 {
+	return max(end-int64(j.options.Decay.Window), c.dynamic.at)
+}
+
+var unknown = Estimate{Value: math.NaN()}
+
+// observed is the quantile of the window: by the distribution itself, whose buckets are the source's own, and by a fit where
+// there are too few values for that.
+func (j *Judge) observed(w *sketch.Distribution) Estimate {
+	q := j.promise.Quantile
+	e := j.window.estimate(q, j.options.MinSamples)
+	if e.Method != Histogram {
+		return e
+	}
+	lo, hi, ok := bucketOf(w, q)
+	if !ok {
+		of := w.Quantile(q, 0)
+		lo, hi, e.Value = of.Lower, of.Upper, of.Value
+	}
+	if hi <= narrow*lo {
+		e.Value = middle(lo, hi)
+	}
+	return e
+}
+
+// bucketOf is the bucket that holds the q-quantile, where that is quickly told: for raw values, or a histogram like them.
+func bucketOf(w *sketch.Distribution, q float64) (lo, hi float64, ok bool) {
+	var one *sketch.Exponential
+	layouts := 0
+	w.Explicit(func([]float64, []uint64) { layouts++ })
+	w.Exponential(func(e *sketch.Exponential) { one = e; layouts++ })
+	if layouts != 1 || one == nil || one.Scale < maxScale-1 || one.ZeroCount > 0 || len(one.Negative.Counts) > 0 || one.Factor > 1 || one.Factor < 1 {
+		return 0, 0, false
+	}
+	rank := q*float64(w.Count()) - rounding*float64(w.Count())
+	var seen uint64
+	for i, n := range one.Positive.Counts {
+		if seen += n; n > 0 && float64(seen) >= rank {
+			at := float64(one.Positive.Offset) + float64(i)
+			return math.Exp2(math.Ldexp(at, -int(one.Scale))), math.Exp2(math.Ldexp(at+1, -int(one.Scale))), true
+		}
+	}
+	return 0, 0, false
+}
+
+// conclude completes a result whose observed value and baselines are known.
+func (j *Judge) conclude(c *Cell, r Result, found findings) Result {
+	r.Deviation = relative(r.Observed.Value, r.Static)
+	r.Drift = relative(r.Dynamic.Value, r.Static)
+	r.State = c.verdict.next(&j.options.Thresholds, found)
+	return r
+}
+
+// Freeze makes what is normal now the frozen reference: after a change that was wanted. Where little is known, the next
+// windows become it.
+func (j *Judge) Freeze(c *Cell) {
+	c.frozen, c.windows = Decayed{}, 0
+	if c.dynamic.n >= float64(j.options.MinSamples) {
+		c.frozen.Merge(keep, &c.dynamic)
+		c.windows = uint16(j.options.Reference)
+	}
+}
+
+// relative is how far v is from of, as a share of it.
+func relative(v, of float64) float64 {
+	if of == 0 {
+		return math.NaN()
+	}
+	return (v - of) / math.Abs(of)
+}
+
+// worse is by how much v is worse than of, as a share of it; negative when it is better.
+func (p Promise) worse(v, of float64) float64 {
+	d := relative(v, of)
+	if p.HigherIsBetter {
+		return -d
+	}
+	return d
+}
+
+// badShare is the share of values that the promise allows beyond its objective.
+func (p Promise) badShare() float64 {
+	if p.HigherIsBetter {
+		return p.Quantile
+	}
+	return 1 - p.Quantile
+}

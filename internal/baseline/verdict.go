@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package baseline
+
+// State is what there is to say about a cell.
+type State uint8
+
+const (
+	// InsufficientData: the last window has no answer. What was known before is held, not forgotten.
+	InsufficientData State = iota
+	// OK: as promised and as it was.
+	OK
+	// Drifting: the promise bends: it is missed by a little, or still kept and clearly worse than what was normal.
+	Drifting
+	// Degraded: the promise is broken by more than a little.
+	Degraded
+)
+
+func (s State) String() string {
+	return [...]string{"insufficient_data", "ok", "drifting", "degraded"}[s]
+}
+
+// Thresholds say when a cell changes its state. Each needs the size and the certainty: that so many values lie beyond the
+// reference is less probable than Chance, if nothing had changed.
+type Thresholds struct {
+	// Degraded is by how much, as a share, the objective is missed: 0.1 is 220 ms instead of 200 ms. Any certain miss is
+	// drifting.
+	Degraded float64
+	// Drifting is by how much, as a share, a window is worse than the dynamic or the frozen baseline.
+	Drifting float64
+	// Chance is the level of the tests.
+	Chance float64
+	// Enter is how many windows in a row must say so before the state becomes worse, Leave before it becomes better.
+	// It becomes better only below half the threshold: a cell that hovers at one does not flap.
+	Enter, Leave uint8
+}
+
+// DefaultThresholds are 10 % beyond the objective and 20 % beyond what was normal, at 0.1 %, for 2 windows; back after 3.
+func DefaultThresholds() Thresholds {
+	return Thresholds{Degraded: 0.1, Drifting: 0.2, Chance: 0.001, Enter: 2, Leave: 3}
+}
+
+// finding is a window against one reference: how much worse, and how probable that is by chance. The zero value stands
+// for a reference that is not known.
+type finding struct {
+	effect, chance float64
+}
+
+// findings are a window against all references.
+type findings struct {
+	known                   bool
+	static, dynamic, frozen finding
+}
+
+// verdict is a state and how many windows in a row contradict it.
+type verdict struct {
+	state         State // never InsufficientData, but at the beginning
+	worse, better uint8
+}
+
+// next takes one window's findings in.
+func (v *verdict) next(t *Thresholds, f findings) State {
+	if !f.known {
+		return InsufficientData
+	}
+	now, still := f.state(t, 1, t.Chance), f.state(t, 0.5, 2)
+	if v.state == InsufficientData {
+		v.state = OK
+	}
+	switch {
+	case now > v.state:
+		v.better = 0
+		if v.worse++; v.worse >= t.Enter {
+			v.state, v.worse = now, 0
+		}
+	case still < v.state:
+		v.worse = 0
+		if v.better++; v.better >= t.Leave {
+			v.state, v.better = still, 0
+		}
+	default:
+		v.worse, v.better = 0, 0
+	}
+	return v.state
+}
+
+// state is what the findings say for thresholds times scale and a level of chance.
+func (f *findings) state(t *Thresholds, scale, chance float64) State {
+	beyond := func(x finding, threshold float64) bool {
+		return x.effect > 0 && x.effect >= scale*threshold && x.chance < chance
+	}
+	switch {
+	case beyond(f.static, t.Degraded):
+		return Degraded
+	case beyond(f.static, 0), beyond(f.dynamic, t.Drifting), beyond(f.frozen, t.Drifting):
+		return Drifting
+	}
+	return OK
+}
