@@ -35,6 +35,7 @@ import (
 	pprofextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/pprofextension"
 	filestorage "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	slocatalogextension "github.com/otelcol-llm/otelcol-llm/extension/slocatalogextension"
+	consoleextension "github.com/otelcol-llm/otelcol-llm/extension/consoleextension"
 	batchprocessor "go.opentelemetry.io/collector/processor/batchprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	attributesprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
@@ -100,6 +101,7 @@ func components() (otelcol.Factories, error) {
 		pprofextension.NewFactory(),
 		filestorage.NewFactory(),
 		slocatalogextension.NewFactory(),
+		consoleextension.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -115,6 +117,7 @@ func components() (otelcol.Factories, error) {
 		pprofextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/pprofextension v0.149.0",
 		filestorage.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.149.0",
 		slocatalogextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
+		consoleextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 	})
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
