@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 )
 
 // load makes a batch of cumulative TTFT histograms, one a series, with 6 attributes and vLLM's boundaries.
@@ -106,9 +108,12 @@ func BenchmarkPublish(b *testing.B) {
 				r.clock = r.clock.Add(time.Second)
 				r.mu.Lock()
 				points := 0
-				again, _ := r.collect()
-				for _, batch := range again {
-					points += batch.Points()
+				for more, first := true, true; more; first = false {
+					var batches []*emit.Batch
+					batches, more = r.collect(first)
+					for _, batch := range batches {
+						points += batch.Points()
+					}
 				}
 				r.mu.Unlock()
 				require.GreaterOrEqual(b, points, 10*series)

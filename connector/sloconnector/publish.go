@@ -31,16 +31,27 @@ func (e *engine) publishMetrics(ctx context.Context) {
 	if e.untold.paused(e.now()) {
 		return
 	}
-	e.mu.Lock()
-	again, once := e.collect()
-	e.mu.Unlock()
-	if e.metrics == nil {
-		return
-	}
-	e.untold.add(once)
-	errs := e.untold.send(ctx, e.metrics)
-	for _, batch := range again {
-		errs = append(errs, e.metrics.ConsumeMetrics(ctx, batch.Metrics()))
+	var errs []error
+	for more, first := true, true; more && len(errs) == 0; first = false {
+		var once, again []*emit.Batch
+		e.mu.Lock()
+		if first {
+			once = e.ends()
+		}
+		again, more = e.collect(first)
+		e.mu.Unlock()
+		if e.metrics == nil {
+			continue
+		}
+		if first {
+			e.untold.add(once)
+			errs = e.untold.send(ctx, e.metrics)
+		}
+		for _, batch := range again {
+			if err := e.metrics.ConsumeMetrics(ctx, batch.Metrics()); err != nil {
+				errs = append(errs, err)
+			}
+		}
 	}
 	err := errors.Join(errs...)
 	if err == nil {
@@ -60,22 +71,33 @@ func (e *engine) publishMetrics(ctx context.Context) {
 // lagInterval is how often the lag is told where nothing is repeated: it is never what it was.
 const lagInterval = 15 * time.Second
 
-// collect writes the series with something to tell, and in turns all the others, so that each is told once in every
-// refresh_interval; and, apart from them, what is told once only. The caller holds the mutex.
-func (e *engine) collect() (again, once []*emit.Batch) {
-	ends := pages{on: e.enabled}
-	for _, r := range e.judge.TakeRetired() {
-		e.retire(ends.next(), &r, e.now())
-	}
+// ends writes what is told once only. The caller holds the mutex.
+func (e *engine) ends() []*emit.Batch {
 	out := pages{on: e.enabled}
-	now := e.now()
-	turn := e.turn(now)
-	e.judge.Changes(turn, func(s *judge.Series, all bool) { e.series(out.next(), s, all, now) }, func(t *judge.Tally) { e.tally(out.next(), t) })
-	if turn == judge.All || now.Sub(e.lagTold) >= cmp.Or(e.cfg.RefreshInterval, lagInterval) {
+	for _, r := range e.judge.TakeRetired() {
+		e.retire(out.next(), &r, e.now())
+	}
+	return append(out.done(), e.parts.take()...)
+}
+
+// portion is how many results are written at once: the mutex is held, and all of it is in memory.
+const portion = 2000
+
+// collect writes a portion of the results with something to tell, and reports whether there are more. The first one says what
+// has its turn, so that each result is told once in every refresh_interval. The caller holds the mutex.
+func (e *engine) collect(first bool) (batches []*emit.Batch, more bool) {
+	out, now, turn := pages{on: e.enabled}, e.now(), judge.Changed
+	if first {
+		turn = e.turn(now)
+		e.judge.Turned(turn)
+	}
+	more = e.judge.Changes(portion, func(s *judge.Series, all bool) { e.series(out.next(), s, all, now) },
+		func(t *judge.Tally) { e.tally(out.next(), t) })
+	if first && (turn == judge.All || now.Sub(e.lagTold) >= cmp.Or(e.cfg.RefreshInterval, lagInterval)) {
 		e.lagTold = now
 		e.lag(out.next(), now)
 	}
-	return out.done(), append(ends.done(), e.parts.take()...)
+	return out.done(), more
 }
 
 // pages are batches of a size that a consumer takes.

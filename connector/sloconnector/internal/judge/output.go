@@ -15,37 +15,51 @@ var (
 
 func (t Turn) has(phase uint64) bool { return t.Of > 0 && phase%t.Of == t.Number%t.Of }
 
-// Changes calls series and tally for what has changed since the last call, and for what has its turn; all says that more
-// than the events of a series is to be told.
-func (j *Judge) Changes(turn Turn, series func(s *Series, all bool), tally func(*Tally)) {
-	if turn.Of > 0 {
-		j.Each(func(s *Series) {
-			if turn.has(s.phase) {
-				s.tell()
-			}
-		})
-		for _, pol := range j.policies {
-			for _, t := range pol.tallies {
-				if turn.has(t.lead().phase) {
-					t.changed(j.ledger)
-				}
+// Turned notes that what has its turn is to be told.
+func (j *Judge) Turned(turn Turn) {
+	if turn.Of == 0 {
+		return
+	}
+	j.Each(func(s *Series) {
+		if turn.has(s.phase) {
+			s.tell()
+		}
+	})
+	for _, pol := range j.policies {
+		for _, t := range pol.tallies {
+			if turn.has(t.lead().phase) {
+				t.changed(j.ledger)
 			}
 		}
 	}
-	for _, s := range j.ledger.series {
+}
+
+// Changes calls series and tally for what is to be told, for about as many as limit says, and reports whether there is more.
+// All says that more than the events of a series is to be told.
+func (j *Judge) Changes(limit int, series func(s *Series, all bool), tally func(*Tally)) (more bool) {
+	l := j.ledger
+	l.series = takeLast(l.series, limit, func(s *Series) {
 		all := s.dirty
 		if s.queued, s.dirty = false, false; !s.gone {
 			series(s, all)
 		}
-	}
-	for _, t := range j.ledger.tallies {
+	})
+	l.tallies = takeLast(l.tallies, limit, func(t *Tally) {
 		if t.dirty = false; !t.lead().gone {
 			tally(t)
 		}
+	})
+	return len(l.series)+len(l.tallies) > 0
+}
+
+// takeLast calls f for the last of a list, as many as limit says, and returns the others: what is gone must not be held.
+func takeLast[T any](list []*T, limit int, f func(*T)) []*T {
+	left := max(len(list)-limit, 0)
+	for _, one := range list[left:] {
+		f(one)
 	}
-	clear(j.ledger.series) // what is gone must not be held here
-	clear(j.ledger.tallies)
-	j.ledger.series, j.ledger.tallies = j.ledger.series[:0], j.ledger.tallies[:0]
+	clear(list[left:])
+	return list[:left]
 }
 
 // Retired is a series of which nothing more will be told, because its SLO or its group is gone or has other labels now.

@@ -73,7 +73,8 @@ func goOn(t require.TestingT, st atRest) {
 		j.Advance(at)
 		tellAll(j)
 		var b Balance
-		j.Changes(All, func(s *Series, _ bool) { s.Result(); s.State(); s.Balance(&b) }, func(x *Tally) { x.Count(); x.Witness() })
+		j.Turned(All)
+		j.Changes(math.MaxInt, func(s *Series, _ bool) { s.Result(); s.State(); s.Balance(&b) }, func(x *Tally) { x.Count(); x.Witness() })
 	}
 	j.Advance(at + 40*day)
 	h, all := stateOf(j)

@@ -32,7 +32,8 @@ func broken(t *testing.T) (*Judge, openslo.SLO, openslo.ViolationPolicy) {
 }
 
 func countOf(j *Judge) (n uint64) {
-	j.Changes(All, func(*Series, bool) {}, func(t *Tally) {
+	j.Turned(All)
+	j.Changes(math.MaxInt, func(*Series, bool) {}, func(t *Tally) {
 		c, _, _ := t.Count()
 		n += c
 	})
