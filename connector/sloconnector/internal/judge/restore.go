@@ -185,7 +185,10 @@ func (j *Judge) restorePolicy(st *PolicyState) {
 		switch {
 		case t != nil:
 			t.count, t.start, t.newest, t.streak, t.first, t.open = was.Count, was.Start, was.Newest, was.Streak, was.First, open
-			t.written, t.kept = tallied{was.Count, was.Newest}, tallied{was.Count, was.Newest}
+			if t.saved != nil {
+				now := tallied{t.count, t.newest}
+				*t.saved = savedTally{written: now, kept: now}
+			}
 			t.changed(j.ledger)
 			if open != nil {
 				open.Of, open.Targets = t.lead().Identity, t.policy.spec.Targets

@@ -185,7 +185,9 @@ func (j *Judge) Head() Head {
 			if t.start == window.Unset {
 				continue
 			}
-			t.written = tallied{t.count, t.newest}
+			if t.saved != nil {
+				t.saved.written = tallied{t.count, t.newest}
+			}
 			state.Tallies = append(state.Tallies, TallyState{
 				Key: key, Count: t.count, Start: t.start, Newest: t.newest, Streak: t.streak, First: t.first, Open: t.open.state(),
 			})
@@ -222,8 +224,8 @@ func (j *Judge) Saved() {
 	})
 	for _, pol := range j.policies {
 		for _, t := range pol.tallies {
-			if t.kept != t.written {
-				t.kept = t.written
+			if t.saved != nil && t.saved.kept != t.saved.written {
+				t.saved.kept = t.saved.written
 				t.changed(j.ledger)
 			}
 		}

@@ -193,7 +193,7 @@ func (j *Judge) adoptPolicies(before *Judge, kept map[*promise]bool) {
 			if i >= 0 {
 				if now := j.policies[i].tallies[key]; now != nil {
 					now.count, now.start, now.newest, now.streak, now.first, now.open = was.count, was.start, was.newest, was.streak, was.first, was.open
-					now.written, now.kept = was.written, was.kept
+					now.saved = was.saved
 					now.changed(j.ledger)
 					continue
 				}
