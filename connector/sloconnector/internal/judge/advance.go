@@ -75,7 +75,7 @@ func (j *Judge) closeAt(end int64) {
 			continue
 		}
 		for _, p := range c.promises {
-			for _, s := range p.series {
+			for _, s := range p.ordered {
 				if s.closePane(c.next, end) {
 					s.lastData = end
 					if !s.live {
@@ -94,7 +94,7 @@ func (j *Judge) closeAt(end int64) {
 	}
 	for _, p := range j.promises {
 		if len(p.parts) > 0 {
-			for _, s := range p.series {
+			for _, s := range p.ordered {
 				s.closeParts(end)
 			}
 		}
@@ -337,6 +337,11 @@ func (j *Judge) forget(gone []*Series, end int64) {
 		s.touch()
 		for _, pol := range s.promise.watched {
 			delete(pol.tallies, s.key)
+		}
+	}
+	if len(gone) > 0 {
+		for _, p := range j.promises {
+			p.ordered = slices.DeleteFunc(p.ordered, (*Series).Gone)
 		}
 	}
 }

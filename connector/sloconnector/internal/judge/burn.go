@@ -123,7 +123,7 @@ func (j *Judge) balance(end int64) {
 			if len(p.books.conditions) == 0 {
 				continue
 			}
-			for _, s := range p.series {
+			for _, s := range p.ordered {
 				s.balance(end)
 			}
 		}

@@ -161,6 +161,7 @@ func (j *Judge) complete(s *Series) {
 func (j *Judge) open(p *promise, key string, values []string, overflow bool) *Series {
 	s := newSeries(p, key, values, overflow)
 	p.series[key] = s
+	p.ordered = append(p.ordered, s)
 	j.series++
 	j.lookAt = window.Unset
 	for _, pol := range p.watched {
@@ -172,7 +173,7 @@ func (j *Judge) open(p *promise, key string, values []string, overflow bool) *Se
 // Each calls f for every live series.
 func (j *Judge) Each(f func(*Series)) {
 	for _, p := range j.promises {
-		for _, s := range p.series {
+		for _, s := range p.ordered {
 			f(s)
 		}
 	}

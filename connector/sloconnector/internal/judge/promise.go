@@ -26,6 +26,7 @@ type promise struct {
 	whole               *promise // the composite that this is a part of
 	excluded            exclusions
 	series              map[string]*Series
+	ordered             []*Series         // the same as they came, which walks memory several times as fast as the order of a map
 	free                window.Pool[pane] // panes to be used again
 	watched             []*policy         // policies with a leaf on this SLO
 	kin                 []*promise        // those whose groups are known and forgotten together, itself included: a policy or a composite ties them

@@ -47,7 +47,7 @@ func (j *Judge) Update(catalog *openslo.Catalog) {
 			if kept[p] {
 				continue
 			}
-			for _, s := range p.series {
+			for _, s := range p.ordered {
 				s.calmAll(j.closed, reasonDeleted)
 				j.ledger.retire(s)
 				s.gone = true
@@ -108,11 +108,11 @@ func (p *promise) labelledUnlike(o *promise) bool {
 
 // adopt takes over the series of an earlier version.
 func (p *promise) adopt(old *promise) {
-	p.series, p.seen = old.series, old.seen
+	p.series, p.ordered, p.seen = old.series, old.ordered, old.seen
 	samePanes := p.class.pane == old.class.pane
 	sameBooks := p.slo.Budgeting == old.slo.Budgeting && p.slice == old.slice && reflect.DeepEqual(p.slo.TimeWindow, old.slo.TimeWindow)
 	moved := p.slo.Objective.Value != old.slo.Objective.Value || p.slo.Objective.Op != old.slo.Objective.Op
-	for _, s := range p.series {
+	for _, s := range p.ordered {
 		if p.labelledUnlike(old) {
 			p.ledger.retire(s)
 		}
@@ -176,7 +176,7 @@ func (s *Series) adoptAlerts(old *promise) {
 func (j *Judge) adoptPolicies(before *Judge, kept map[*promise]bool) {
 	var carried []*Series
 	for _, p := range j.promises {
-		for _, s := range p.series {
+		for _, s := range p.ordered {
 			carried = append(carried, s)
 			for _, pol := range p.watched {
 				pol.attach(s)
