@@ -15,40 +15,55 @@ const MaxLayouts = 8
 // Distribution is a set of values known by their buckets. The zero value is empty and ready. Sources with
 // different boundaries stay apart inside and are only joined when a question is asked.
 type Distribution struct {
-	explicit    []explicit
-	exponential []Exponential // one a Factor
-	count       uint64
+	first explicit // nearly all distributions have one layout of explicit buckets and nothing else
+	more  *layouts // nil without
 }
 
-type explicit struct {
-	bounds []float64 // borrowed from the first AddExplicit; callers must not change it
-	counts []uint64
+// layouts are those besides the first.
+type layouts struct {
+	explicit    []explicit
+	exponential []Exponential // one a Factor
+}
+
+// explicit are the layouts of explicit buckets.
+func (d *Distribution) explicit(yield func(*explicit) bool) {
+	if d.first.counts == nil || !yield(&d.first) || d.more == nil {
+		return
+	}
+	for i := range d.more.explicit {
+		if !yield(&d.more.explicit[i]) {
+			return
+		}
+	}
+}
+
+// exponential are the exponential histograms.
+func (d *Distribution) exponential() []Exponential {
+	if d.more == nil {
+		return nil
+	}
+	return d.more.exponential
 }
 
 // Count is the number of values.
-func (d *Distribution) Count() uint64 { return d.count }
+func (d *Distribution) Count() (n uint64) {
+	for p := range d.explicit {
+		n += p.count()
+	}
+	for i := range d.exponential() {
+		n += d.more.exponential[i].Count()
+	}
+	return n
+}
 
 // AddExplicit adds explicit buckets; counts has one element more than bounds (see Valid). bounds is kept, counts
 // is copied. It reports false, adding nothing, when the distribution already holds MaxLayouts layouts.
 func (d *Distribution) AddExplicit(bounds []float64, counts []uint64) bool {
-	for i := range d.explicit {
-		p := &d.explicit[i]
-		if !slices.Equal(p.bounds, bounds) {
-			continue
-		}
-		for j, n := range counts {
-			p.counts[j] += n
-			d.count += n
-		}
-		return true
-	}
-	if !d.room() {
+	p := d.explicitOf(bounds)
+	if p == nil {
 		return false
 	}
-	d.explicit = append(d.explicit, explicit{bounds: bounds, counts: slices.Clone(counts)})
-	for _, n := range counts {
-		d.count += n
-	}
+	p.add(counts)
 	return true
 }
 
@@ -60,7 +75,6 @@ func (d *Distribution) AddExponential(e *Exponential) bool {
 		return false
 	}
 	p.merge(e)
-	d.count += e.Count()
 	return true
 }
 
@@ -72,18 +86,21 @@ func (d *Distribution) Observe(v float64, n uint64) bool {
 		return false
 	}
 	p.observe(v, n)
-	d.count += n
 	return true
 }
 
 // Merge adds all of o. It reports false when o holds a layout for which there is no room; what had room is in.
 func (d *Distribution) Merge(o *Distribution) bool {
 	ok := true
-	for i := range o.explicit {
-		ok = d.AddExplicit(o.explicit[i].bounds, o.explicit[i].counts) && ok
+	for from := range o.explicit {
+		if p := d.explicitOf(from.bounds); p != nil {
+			p.merge(from)
+		} else {
+			ok = false
+		}
 	}
-	for i := range o.exponential {
-		ok = d.AddExponential(&o.exponential[i]) && ok
+	for i := range o.exponential() {
+		ok = d.AddExponential(&o.more.exponential[i]) && ok
 	}
 	return ok
 }
@@ -91,40 +108,84 @@ func (d *Distribution) Merge(o *Distribution) bool {
 // Reset empties the distribution. Layouts that were used keep their memory; one that was not used since the last Reset
 // goes, so that a source which changed its boundaries does not count against MaxLayouts for ever.
 func (d *Distribution) Reset() {
-	d.explicit = slices.DeleteFunc(d.explicit, func(p explicit) bool { return !anyPositive(p.counts) })
-	for i := range d.explicit {
-		clear(d.explicit[i].counts)
+	if m := d.more; m != nil {
+		m.explicit = slices.DeleteFunc(m.explicit, func(p explicit) bool { return p.empty() })
+		for i := range m.explicit {
+			clear(m.explicit[i].counts)
+		}
+		m.exponential = slices.DeleteFunc(m.exponential, func(e Exponential) bool { return e.Count() == 0 })
+		for i := range m.exponential {
+			m.exponential[i].reset()
+		}
+		if len(m.explicit)+len(m.exponential) == 0 {
+			d.more = nil
+		}
 	}
-	d.exponential = slices.DeleteFunc(d.exponential, func(e Exponential) bool { return e.Count() == 0 })
-	for i := range d.exponential {
-		d.exponential[i].reset()
+	if !d.first.empty() {
+		clear(d.first.counts)
+		return
 	}
-	d.count = 0
+	d.first = explicit{}
+	if d.more != nil && len(d.more.explicit) > 0 {
+		d.first = d.more.explicit[0]
+		d.more.explicit = slices.Delete(d.more.explicit, 0, 1)
+	}
 }
 
-func (d *Distribution) room() bool { return len(d.explicit)+len(d.exponential) < MaxLayouts }
+// room reports whether there is room for another layout.
+func (d *Distribution) room() bool {
+	n := len(d.exponential())
+	for range d.explicit {
+		n++
+	}
+	return n < MaxLayouts
+}
+
+func (d *Distribution) others() *layouts {
+	if d.more == nil {
+		d.more = &layouts{}
+	}
+	return d.more
+}
+
+// explicitOf is the layout that has the boundaries, nil when there is no room for it.
+func (d *Distribution) explicitOf(bounds []float64) *explicit {
+	for p := range d.explicit {
+		if p.of(bounds) {
+			return p
+		}
+	}
+	switch {
+	case !d.room():
+		return nil
+	case d.first.counts == nil:
+		d.first = newExplicit(bounds)
+		return &d.first
+	}
+	m := d.others()
+	m.explicit = append(m.explicit, newExplicit(bounds))
+	return &m.explicit[len(m.explicit)-1]
+}
 
 func (d *Distribution) exponentialOf(factor float64) *Exponential {
-	for i := range d.exponential {
-		if d.exponential[i].Factor == factor {
-			return &d.exponential[i]
+	for i := range d.exponential() {
+		if e := &d.more.exponential[i]; e.Factor == factor {
+			return e
 		}
 	}
 	if !d.room() {
 		return nil
 	}
-	d.exponential = append(d.exponential, Exponential{Factor: factor, Scale: MaxScale})
-	return &d.exponential[len(d.exponential)-1]
+	m := d.others()
+	m.exponential = append(m.exponential, Exponential{Factor: factor, Scale: MaxScale})
+	return &m.exponential[len(m.exponential)-1]
 }
 
 // AtMost splits the distribution at x.
-func (d *Distribution) AtMost(x float64) Split {
-	var s Split
-	for i := range d.explicit {
-		s = s.Add(ExplicitAtMost(d.explicit[i].bounds, d.explicit[i].counts, x))
-	}
-	for i := range d.exponential {
-		s = s.Add(d.exponential[i].AtMost(x))
+func (d *Distribution) AtMost(x float64) (s Split) {
+	d.Explicit(func(bounds []float64, counts []uint64) { s = s.Add(ExplicitAtMost(bounds, counts, x)) })
+	for i := range d.exponential() {
+		s = s.Add(d.more.exponential[i].AtMost(x))
 	}
 	return s
 }
@@ -149,19 +210,33 @@ type bucket struct {
 // unknown is how many values there are besides of which nothing is known: they may lie anywhere, which widens the bounds and
 // leaves the estimate to the known ones.
 func (d *Distribution) Quantile(q float64, unknown uint64) Estimate {
-	if d.count == 0 {
+	count := d.Count()
+	if count == 0 {
 		nan := math.NaN()
 		return Estimate{nan, nan, nan}
 	}
+	n := float64(count)
+	rank := math.Max(rankOf(q, n), n*relativeTolerance)
+	e := Estimate{Lower: math.Inf(-1), Upper: math.Inf(1)}
+	kth := kthOf(q, count+unknown)
+	atLeast := kth > unknown // even with all unknown ones below
+	atMost := kth <= count   // even with all unknown ones above
+	if d.more == nil {       // nothing has to be joined
+		e.Value = d.first.interpolate(rank)
+		if atLeast {
+			e.Lower, _ = d.first.kth(kth - unknown)
+		}
+		if atMost {
+			_, e.Upper = d.first.kth(kth)
+		}
+		return e
+	}
 	buckets := d.buckets()
-	n := float64(d.count)
-	rank := rankOf(q, n)
-	e := Estimate{Value: interpolate(buckets, math.Max(rank, n*relativeTolerance)), Lower: math.Inf(-1), Upper: math.Inf(1)}
-	kth := kthOf(q, d.count+unknown)
-	if kth > unknown { // even with all unknown ones below
+	e.Value = interpolate(buckets, rank)
+	if atLeast {
 		e.Lower = kthSmallest(buckets, kth-unknown, func(b bucket) float64 { return b.lo })
 	}
-	if kth <= d.count { // even with all unknown ones above
+	if atMost {
 		e.Upper = kthSmallest(buckets, kth, func(b bucket) float64 { return b.hi })
 	}
 	return e
@@ -179,18 +254,17 @@ func rankOf(q, n float64) float64 {
 // kthOf is which of n values the q-quantile is, counted from the smallest.
 func kthOf(q float64, n uint64) uint64 { return max(uint64(math.Ceil(rankOf(q, float64(n)))), 1) }
 
-func (d *Distribution) buckets() []bucket {
-	var all []bucket
-	for _, p := range d.explicit {
-		for i, n := range p.counts {
-			if n > 0 {
+func (d *Distribution) buckets() (all []bucket) {
+	for p := range d.explicit {
+		for i := range p.len() {
+			if n := p.at(i); n > 0 {
 				lo, hi := edges(p.bounds, i)
 				all = append(all, bucket{lo, hi, n})
 			}
 		}
 	}
-	for i := range d.exponential {
-		d.exponential[i].each(func(lo, hi float64, n uint64) { all = append(all, bucket{lo, hi, n}) })
+	for i := range d.exponential() {
+		d.more.exponential[i].each(func(lo, hi float64, n uint64) { all = append(all, bucket{lo, hi, n}) })
 	}
 	return all
 }

@@ -4,29 +4,20 @@ package sketch
 
 // Explicit calls f for every layout of explicit buckets that holds values. f must not change or keep what it is given.
 func (d *Distribution) Explicit(f func(bounds []float64, counts []uint64)) {
-	for i := range d.explicit {
-		if p := &d.explicit[i]; anyPositive(p.counts) {
-			f(p.bounds, p.counts)
+	for p := range d.explicit {
+		if !p.empty() {
+			p.tell(f)
 		}
 	}
 }
 
 // Exponential calls f for every exponential histogram that holds values, one a Factor. f must not change or keep it.
 func (d *Distribution) Exponential(f func(*Exponential)) {
-	for i := range d.exponential {
-		if e := &d.exponential[i]; e.Count() > 0 {
+	for i := range d.exponential() {
+		if e := &d.more.exponential[i]; e.Count() > 0 {
 			f(e)
 		}
 	}
-}
-
-func anyPositive(counts []uint64) bool {
-	for _, n := range counts {
-		if n > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // Sub takes a part of a split away from it.

@@ -194,9 +194,9 @@ func TestRangeCostsResolutionNotMemory(t *testing.T) {
 	for e := -300; e <= 300; e++ {
 		require.True(t, d.Observe(math.Pow(10, float64(e)), 1))
 	}
-	assert.LessOrEqual(t, len(d.exponential[0].Positive.Counts), MaxBuckets)
+	assert.LessOrEqual(t, len(d.exponential()[0].Positive.Counts), MaxBuckets)
 	assert.Equal(t, uint64(601), d.Count())
-	assert.Equal(t, uint64(601), d.exponential[0].Count())
+	assert.Equal(t, uint64(601), d.exponential()[0].Count())
 }
 
 func TestTooManyLayoutsAreRefused(t *testing.T) {
@@ -304,7 +304,7 @@ func FuzzExponentialMergeNeverLosesACount(f *testing.F) {
 				last.Copy(&e)
 			}
 		}
-		if d.Count() != want || (len(d.exponential) > 0 && d.exponential[0].Count() != want) {
+		if d.Count() != want || (len(d.exponential()) > 0 && d.exponential()[0].Count() != want) {
 			t.Fatalf("want %d values, have %d", want, d.Count())
 		}
 	})

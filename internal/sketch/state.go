@@ -40,27 +40,23 @@ type BucketsState struct {
 	Counts []uint64
 }
 
-// State returns the distribution as plain values, nil when it is empty. Its slices are the distribution's own, so they
-// are good until the next change. Layouts without a value are left out.
+// State returns the distribution as plain values, nil when it is empty. The slices of exponential histograms are the
+// distribution's own, so they are good until the next change. Layouts without a value are left out.
 func (d *Distribution) State() *DistributionState {
-	if d.count == 0 {
+	if d.Count() == 0 {
 		return nil
 	}
 	s := &DistributionState{}
-	for _, p := range d.explicit {
-		if anyPositive(p.counts) {
-			s.Explicit = append(s.Explicit, ExplicitState{Bounds: p.bounds, Counts: p.counts})
+	for p := range d.explicit {
+		if !p.empty() {
+			s.Explicit = append(s.Explicit, ExplicitState{Bounds: p.bounds, Counts: p.wide(make([]uint64, 0, p.len()))})
 		}
 	}
-	for i := range d.exponential {
-		if e := &d.exponential[i]; e.Count() > 0 {
-			s.Exponential = append(s.Exponential, e.State())
-		}
-	}
+	d.Exponential(func(e *Exponential) { s.Exponential = append(s.Exponential, e.State()) })
 	return s
 }
 
-// Restore makes d what State was taken of. The slices of s become d's. intern, which may be nil, returns the one slice
+// Restore makes d what State was taken of. Slices of s become d's. intern, which may be nil, returns the one slice
 // that stands for all equal boundaries, so that a thousand series do not hold a thousand copies. After an error d is
 // empty.
 func (d *Distribution) Restore(s *DistributionState, intern func([]float64) []float64) error {
@@ -72,18 +68,19 @@ func (d *Distribution) Restore(s *DistributionState, intern func([]float64) []fl
 		return fmt.Errorf("%d bucket layouts, more than %d", n, MaxLayouts)
 	}
 	var restored Distribution
+	var count uint64
 	for _, p := range s.Explicit {
 		if !Valid(p.Bounds, p.Counts) {
 			return fmt.Errorf("%d counts and boundaries %v are no histogram", len(p.Counts), p.Bounds)
 		}
 		var ok bool
-		if restored.count, ok = addUp(restored.count, p.Counts); !ok {
+		if count, ok = addUp(count, p.Counts); !ok {
 			return errTooMany
 		}
 		if intern != nil {
 			p.Bounds = intern(p.Bounds)
 		}
-		restored.explicit = append(restored.explicit, explicit{bounds: p.Bounds, counts: p.Counts})
+		restored.AddExplicit(p.Bounds, p.Counts)
 	}
 	for _, p := range s.Exponential {
 		var e Exponential
@@ -94,10 +91,11 @@ func (d *Distribution) Restore(s *DistributionState, intern func([]float64) []fl
 			return fmt.Errorf("%d exponential buckets, more than %d", n, MaxBuckets)
 		}
 		var ok bool
-		if restored.count, ok = addUp(restored.count, []uint64{e.Count()}); !ok {
+		if count, ok = addUp(count, []uint64{e.Count()}); !ok {
 			return errTooMany
 		}
-		restored.exponential = append(restored.exponential, e)
+		m := restored.others()
+		m.exponential = append(m.exponential, e)
 	}
 	*d = restored
 	return nil

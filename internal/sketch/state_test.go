@@ -95,7 +95,7 @@ func TestRestoredBoundariesAreShared(t *testing.T) {
 	var d, restored Distribution
 	d.AddExplicit([]float64{1, 2}, []uint64{1, 2, 3})
 	require.NoError(t, restored.Restore(through(t, d.State()), intern))
-	assert.Same(t, &known[0], &restored.explicit[0].bounds[0])
+	assert.Same(t, &known[0], &restored.first.bounds[0])
 }
 
 func TestAStateThatIsNoDistributionIsRefused(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // pane is the open pane that holds an event time.
-func (s *Series) pane(t int64) *sums {
+func (s *Series) pane(t int64) *pane {
 	p := s.promise
 	start := window.Start(t, p.class.pane)
 	if s.first == window.Unset || start < s.first {
@@ -19,7 +19,7 @@ func (s *Series) pane(t int64) *sums {
 		p.seen = true
 	}
 	s.newest = max(s.newest, t)
-	s.ledger.lastEnd = max(s.ledger.lastEnd, window.Start(start, p.longest)+int64(p.longest))
+	s.promise.ledger.lastEnd = max(s.promise.ledger.lastEnd, window.Start(start, p.longest)+int64(p.longest))
 	s.counted()
 	a := s.panes.At(start, &p.free)
 	if a.first == 0 || t < a.first {
@@ -49,7 +49,7 @@ func (s *Series) AddExplicit(t int64, bounds []float64, counts []uint64, n uint6
 	if !p.values.AddExplicit(bounds, counts) {
 		return false
 	}
-	s.tally(p, s.asGood(sketch.ExplicitAtMost(bounds, counts, s.slo.Objective.Value), n), n)
+	s.tally(&p.sums, s.asGood(sketch.ExplicitAtMost(bounds, counts, s.slo.Objective.Value), n), n)
 	return true
 }
 
@@ -59,7 +59,7 @@ func (s *Series) AddExponential(t int64, e *sketch.Exponential, n uint64) bool {
 	if !p.values.AddExponential(e) {
 		return false
 	}
-	s.tally(p, s.asGood(e.AtMost(s.slo.Objective.Value), n), n)
+	s.tally(&p.sums, s.asGood(e.AtMost(s.slo.Objective.Value), n), n)
 	return true
 }
 
@@ -72,7 +72,7 @@ func (s *Series) AddJudged(t int64, e *sketch.Exponential, n uint64, o Outcome) 
 	if !p.values.AddExponential(e) {
 		return false
 	}
-	s.tally(p, o.split(n), n)
+	s.tally(&p.sums, o.split(n), n)
 	return true
 }
 
@@ -82,7 +82,7 @@ func (s *Series) AddValue(t int64, v float64) bool {
 	if !p.values.Observe(v, 1) {
 		return false
 	}
-	s.tally(p, all(1, s.slo.Objective.Holds(v)), 1)
+	s.tally(&p.sums, all(1, s.slo.Objective.Holds(v)), 1)
 	return true
 }
 
@@ -101,7 +101,7 @@ func (s *Series) AddUnknown(t int64, n uint64) { s.pane(t).unknown += n }
 func (s *Series) AddExpected(t int64, n float64) { s.pane(t).expected += n }
 
 // AddAmount adds to what an objective on a rate sums up.
-func (s *Series) AddAmount(t int64, v float64) { s.pane(t).amount += v }
+func (s *Series) AddAmount(t int64, v float64) { s.pane(t).summing().amount += v }
 
 // AddGood adds good events of a ratio, AddBad bad ones, AddTotal events. Good and total, or bad and total, come in
 // points of their own.
@@ -133,15 +133,15 @@ func (s *Series) AddParts(t int64, good, total float64, part, whole bool) {
 
 // addRatio adds to a ratio; part and whole say which of its parts has come as far as t.
 func (s *Series) addRatio(t int64, good, total float64, part, whole bool) {
-	p := s.pane(t)
+	p, r := s.pane(t).summing(), s.ratio
 	if part {
-		p.partAt, s.partAt = max(p.partAt, t), max(s.partAt, t)
+		p.partAt, r.partAt = max(p.partAt, t), max(r.partAt, t)
 	}
 	if whole {
-		p.totalAt, s.totalAt = max(p.totalAt, t), max(s.totalAt, t)
+		p.totalAt, r.totalAt = max(p.totalAt, t), max(r.totalAt, t)
 	}
-	p.goodSum += good
-	p.totalSum += total
+	p.good += good
+	p.total += total
 	s.good += good
 	s.total += total
 }
@@ -187,9 +187,29 @@ func (s *Series) tally(p *sums, good sketch.Split, n uint64) {
 	s.total += float64(n)
 }
 
+// summing is what a has of plain, to be added to.
+func (a *sums) summing() *plain {
+	if a.plain == nil {
+		a.plain = &plain{}
+	}
+	return a.plain
+}
+
+// summed is what a has of plain.
+func (a *sums) summed() plain {
+	if a.plain == nil {
+		return plain{}
+	}
+	return *a.plain
+}
+
+// reset empties the sums, which keep their memory.
 func (a *sums) reset() {
 	a.values.Reset()
-	*a = sums{values: a.values}
+	if a.plain != nil {
+		*a.plain = plain{}
+	}
+	*a = sums{values: a.values, plain: a.plain}
 }
 
 // add takes a pane into a window.
@@ -199,8 +219,11 @@ func (a *sums) add(p *sums, s *Series) {
 	a.partial = !a.values.Merge(&p.values) || a.partial || p.partial
 	a.unknown += p.unknown
 	a.expected += p.expected
-	a.goodSum += p.goodSum
-	a.totalSum += p.totalSum
+	if p.plain != nil {
+		sum := a.summing()
+		sum.good += p.plain.good
+		sum.total += p.plain.total
+	}
 	if s.worse(p.worst, a.worst) {
 		a.worst = p.worst
 	}

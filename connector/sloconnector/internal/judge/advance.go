@@ -75,7 +75,7 @@ func (j *Judge) closeAt(end int64) {
 			continue
 		}
 		for _, p := range c.promises {
-			for _, s := range p.series {
+			for _, s := range p.ordered {
 				if s.closePane(c.next, end) {
 					s.lastData = end
 					if !s.live {
@@ -94,7 +94,7 @@ func (j *Judge) closeAt(end int64) {
 	}
 	for _, p := range j.promises {
 		if len(p.parts) > 0 {
-			for _, s := range p.series {
+			for _, s := range p.ordered {
 				s.closeParts(end)
 			}
 		}
@@ -120,20 +120,21 @@ func (s *Series) closePane(start, end int64) bool {
 	if s.touch(); end%int64(Tick) == 0 {
 		s.changed() // the books are balanced
 	}
-	if s.ledger.distributions != nil {
+	if s.promise.ledger.distributions != nil {
 		s.tellDistribution(a, start, end)
 	}
 	s.enter(start, budget.Counts{Observed: s.observe(a)})
 	if s.promise.interval > 0 {
-		s.rate.amount += a.amount
+		s.rate.amount += a.summed().amount
 		s.rate.heard = true
 		if s.worse(a.worst, s.rate.worst) {
 			s.rate.worst = a.worst
 		}
 	} else {
-		s.settle(a, start)
+		s.settle(&a.sums, start)
 	}
 	a.reset()
+	a.first, a.last = 0, 0
 	s.panes.Release(a, &s.promise.free)
 	return true
 }
@@ -145,7 +146,7 @@ func (s *Series) closeInterval(end int64) {
 		return
 	}
 	if s.rate.heard {
-		one := &s.ledger.one
+		one := &s.promise.ledger.one
 		one.reset()
 		v := s.rate.amount / length.Seconds()
 		one.values.Observe(v, 1)
@@ -155,7 +156,7 @@ func (s *Series) closeInterval(end int64) {
 		s.newest = max(s.newest, end)
 		s.changed()
 	}
-	s.rate = interval{}
+	*s.rate = interval{}
 }
 
 // settle takes what happened from start on into the windows and the books.
@@ -167,9 +168,10 @@ func (s *Series) settle(a *sums, start int64) {
 		s.settled(budget.Counts{Good: float64(a.good.Rounded), Total: float64(a.n)}, a.worst, start)
 		return
 	}
-	s.open.good += a.goodSum
-	s.open.total += a.totalSum
-	if a.partAt == a.totalAt {
+	sum := a.summed()
+	s.ratio.open.good += sum.good
+	s.ratio.open.total += sum.total
+	if sum.partAt == sum.totalAt {
 		s.settleRatio(a.worst, start)
 	}
 }
@@ -177,20 +179,21 @@ func (s *Series) settle(a *sums, start int64) {
 // settleRatio counts the events of a ratio whose parts have come equally far, or are not waited for any more.
 func (s *Series) settleRatio(worst *Exemplar, at int64) {
 	// No more events were good than there were, and no fewer than none: what is beyond must not make up for others.
-	total := max(s.open.total, 0)
-	good := min(max(s.open.good, 0), total)
-	s.good += good - s.open.good
-	s.total += total - s.open.total
-	s.closed.good += good
-	s.closed.total += total
-	s.open = parts{}
+	r := s.ratio
+	total := max(r.open.total, 0)
+	good := min(max(r.open.good, 0), total)
+	s.good += good - r.open.good
+	s.total += total - r.open.total
+	r.closed.good += good
+	r.closed.total += total
+	r.open = parts{}
 	s.settled(budget.Counts{Good: good, Total: total}, worst, at)
 }
 
 // closeRatio waits no longer for a part of a ratio when its window, or its slice, is over.
 func (s *Series) closeRatio(end int64) {
 	p := s.promise
-	if s.open != (parts{}) && (end%int64(p.evaluation) == 0 || p.slice > 0 && end%int64(p.slice) == 0) {
+	if s.ratio != nil && s.ratio.open != (parts{}) && (end%int64(p.evaluation) == 0 || p.slice > 0 && end%int64(p.slice) == 0) {
 		s.settleRatio(nil, end-1)
 		s.changed()
 	}
@@ -201,9 +204,9 @@ func (s *Series) settled(c budget.Counts, worst *Exemplar, at int64) {
 	if worst != nil && c.Good < c.Total {
 		s.witness, s.shown = worst, false
 	}
-	if s.promise.slice > 0 {
-		s.account.slice.good += c.Good
-		s.account.slice.total += c.Total
+	if sl := s.account.slice; sl != nil {
+		sl.good += c.Good
+		sl.total += c.Total
 		return
 	}
 	s.enter(at, c)
@@ -214,12 +217,12 @@ func (s *Series) closeWindows(end int64) {
 	if len(s.promise.parts) > 0 || !s.live {
 		return // its parts come first; and of a group that is not waited for there is no news
 	}
-	for i := range s.windows {
-		w := &s.windows[i]
-		if end%int64(w.length) != 0 {
+	for i, length := range s.promise.windows {
+		if end%int64(length) != 0 {
 			continue
 		}
-		w.last = s.promise.judge(&w.sums, end-int64(w.length), end)
+		w := &s.windows[i]
+		w.last = s.promise.judge(&w.sums, end-int64(length), end)
 		w.sums.reset()
 		s.touch()
 		if i == 0 {
@@ -233,12 +236,12 @@ func (s *Series) closeParts(end int64) {
 	if !s.live {
 		return
 	}
-	for i := range s.windows {
-		w := &s.windows[i]
-		if end%int64(w.length) != 0 {
+	for i, length := range s.promise.windows {
+		if end%int64(length) != 0 {
 			continue
 		}
-		w.last = s.judgeParts(w.length, end-int64(w.length), end)
+		w := &s.windows[i]
+		w.last = s.judgeParts(length, end-int64(length), end)
 		s.touch()
 		if i == 0 {
 			s.changed()
@@ -334,6 +337,11 @@ func (j *Judge) forget(gone []*Series, end int64) {
 		s.touch()
 		for _, pol := range s.promise.watched {
 			delete(pol.tallies, s.key)
+		}
+	}
+	if len(gone) > 0 {
+		for _, p := range j.promises {
+			p.ordered = slices.DeleteFunc(p.ordered, (*Series).Gone)
 		}
 	}
 }

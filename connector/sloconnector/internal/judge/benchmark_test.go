@@ -99,8 +99,8 @@ func BenchmarkCloseAMinute(b *testing.B) {
 }
 
 // Scenario: thousands of series with the books of 28 days, burn rates and a histogram of 16 buckets, while two minutes are open.
-// Guarantees: a series takes no more than 2,750 bytes of heap: some 700 its books, 670 the two open minutes, 450 the window, and
-// 400 the series itself.
+// Guarantees: a series takes no more than 2 KiB of heap: some 770 its books, 390 the two open minutes, 260 the window, 330 the
+// series itself, and 290 its names, the policy and the maps.
 func TestASeriesTakesLittle(t *testing.T) {
 	const n = 4000
 	_, one := fleet(1)
@@ -131,7 +131,7 @@ func TestASeriesTakesLittle(t *testing.T) {
 	each := (after.HeapAlloc - before.HeapAlloc) / n
 	t.Logf("%d bytes a series: Series %d, of which account %d; a window %d: sums %d and Result %d; the ring at rest %d", each,
 		unsafe.Sizeof(Series{}), unsafe.Sizeof(account{}), unsafe.Sizeof(openWindow{}), unsafe.Sizeof(sums{}), unsafe.Sizeof(Result{}), len(books.Slots))
-	assert.LessOrEqual(t, each, uint64(2800))
+	assert.LessOrEqual(t, each, uint64(2048))
 	runtime.KeepAlive(all)
 }
 
@@ -168,5 +168,5 @@ func TestClosingAMinuteAllocatesNothing(t *testing.T) {
 	for range 60 {
 		turn()
 	}
-	require.Less(t, testing.AllocsPerRun(600, turn), 20.0, "the keys of a policy's groups are sorted once in a window")
+	require.Zero(t, testing.AllocsPerRun(600, turn))
 }

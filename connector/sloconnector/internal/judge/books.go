@@ -111,22 +111,40 @@ func (b *books) periodOf(t int64) (from int64, ok bool) {
 // account is what one series has in its books.
 type account struct {
 	ring   budget.Ring
-	period struct { // of a calendar window
-		from   int64
-		counts budget.Counts
-	}
-	slice         slice
-	heard         int64 // event time of the newest input in a closed pane
-	alarm         int64 // event time after which nothing alarming was posted
-	begin, filled int64 // what the books know from elsewhere, from a backfill, is of this time; 0 for nothing
+	period *period // where the window is one of the calendar
+	slice  *slice  // of the time-slice budgeting methods
+	fill   *filled // nil where nothing is known from elsewhere
+	heard  int64   // event time of the newest input in a closed pane
+	alarm  int64   // event time after which nothing alarming was posted
 }
+
+// newAccount is one without input, but for the event time that was heard of last.
+func (p *promise) newAccount(heard int64) account {
+	a := account{heard: heard}
+	if p.books.kept && !p.books.budget.Rolling {
+		a.period = &period{}
+	}
+	if p.slice > 0 {
+		a.slice = &slice{}
+	}
+	return a
+}
+
+// period is a window of the calendar.
+type period struct {
+	from   int64
+	counts budget.Counts
+}
+
+// filled is of which time the books know from elsewhere, from a backfill.
+type filled struct{ begin, end int64 }
 
 // slice is what the open time slice holds.
 type slice struct{ good, total float64 }
 
 // enter writes into the books what was heard of an event time, unless they are filled up to there from elsewhere.
 func (s *Series) enter(t int64, c budget.Counts) {
-	if t >= s.account.filled && c != (budget.Counts{}) {
+	if f := s.account.fill; (f == nil || t >= f.end) && c != (budget.Counts{}) {
 		s.post(t, c)
 	}
 }
@@ -138,14 +156,14 @@ func (s *Series) post(t int64, c budget.Counts) {
 	if c.Total > 0 && c.Bad() >= b.alarming*c.Total {
 		a.alarm = max(a.alarm, t)
 	}
-	if !b.kept || b.budget.Rolling {
+	if a.period == nil {
 		return
 	}
 	from, ok := b.periodOf(t)
 	switch {
 	case !ok || from < a.period.from:
 	case from > a.period.from:
-		a.period.from, a.period.counts = from, c
+		*a.period = period{from, c}
 	default:
 		a.period.counts = a.period.counts.Add(c)
 	}
@@ -153,7 +171,7 @@ func (s *Series) post(t int64, c budget.Counts) {
 
 // observe writes how much of the time up to a closed pane's last input was observed: two inputs that are no further apart
 // than the evaluation window cover the time between them, and so does a point that says since when it counts.
-func (s *Series) observe(a *sums) time.Duration {
+func (s *Series) observe(a *pane) time.Duration {
 	acc := &s.account
 	from := a.first
 	if before := acc.heard; before != window.Unset && from-before <= int64(s.promise.evaluation) {
@@ -166,8 +184,8 @@ func (s *Series) observe(a *sums) time.Duration {
 // closeSlice judges the time slice that ends: it is good or not as a whole, or counts by its ratio; one without events is
 // neither.
 func (s *Series) closeSlice(end int64) {
-	p, sl := s.promise, &s.account.slice
-	if p.slice == 0 || end%int64(p.slice) != 0 || sl.total <= 0 {
+	p, sl := s.promise, s.account.slice
+	if sl == nil || end%int64(p.slice) != 0 || sl.total <= 0 {
 		return
 	}
 	ratio := min(max(sl.good/sl.total, 0), 1)
@@ -238,7 +256,7 @@ type Balance struct {
 // Balance balances the books, into b. It reports false before the first Tick.
 func (s *Series) Balance(b *Balance) bool {
 	p := s.promise
-	at := s.ledger.balanced
+	at := s.promise.ledger.balanced
 	if at == window.Unset || s.known() == window.Unset {
 		return false
 	}
@@ -252,11 +270,11 @@ func (s *Series) Balance(b *Balance) bool {
 		}
 	}
 	b.Burn = slices.Grow(b.Burn[:0], len(BurnWindows))
-	s.ledger.sums = s.rolling(at, s.ledger.sums[:0])
+	s.promise.ledger.sums = s.rolling(at, s.promise.ledger.sums[:0])
 	for i, w := range BurnWindows {
 		rate := math.NaN()
 		if i < p.books.told {
-			if r, ok := s.ledger.sums[slices.Index(p.books.rolling, w)].BurnRate(p.slo.Objective.Target); ok {
+			if r, ok := s.promise.ledger.sums[slices.Index(p.books.rolling, w)].BurnRate(p.slo.Objective.Target); ok {
 				rate = r
 			}
 		}
@@ -288,10 +306,10 @@ func (j *Judge) Backfill(i int, values []string, until int64, fills []Fill) (tak
 		taken++
 	}
 	if taken > 0 {
-		a.filled = max(a.filled, before)
-		if a.begin == 0 || fills[0].Start < a.begin {
-			a.begin = fills[0].Start
+		if a.fill == nil {
+			a.fill = &filled{begin: fills[0].Start}
 		}
+		a.fill.begin, a.fill.end = min(a.fill.begin, fills[0].Start), max(a.fill.end, before)
 		s.lastData = max(s.lastData, before)
 		s.changed()
 	}

@@ -123,7 +123,7 @@ func (j *Judge) balance(end int64) {
 			if len(p.books.conditions) == 0 {
 				continue
 			}
-			for _, s := range p.series {
+			for _, s := range p.ordered {
 				s.balance(end)
 			}
 		}
@@ -138,7 +138,7 @@ func (s *Series) balance(end int64) {
 	if s.known() == window.Unset {
 		return
 	}
-	l, conditions := s.ledger, b.conditions
+	l, conditions := s.promise.ledger, b.conditions
 	l.sums = s.rolling(end, l.sums[:0])
 	for i := range conditions {
 		c := &conditions[i]
@@ -229,7 +229,7 @@ func (s *Series) calm(i int, end int64, rate float64, reason string) {
 func (s *Series) close(opened *Event, end int64, rate float64, reason string) {
 	e := *opened
 	e.Opened, e.Time, e.Of, e.Observed, e.Exemplar, e.Reason = false, end, s.Identity, rate, Exemplar{}, reason
-	s.ledger.event(e)
+	s.promise.ledger.event(e)
 	s.changed()
 }
 
@@ -257,8 +257,8 @@ func (s *Series) burning() bool {
 // known is the event time from which on something is known of a series, or window.Unset.
 func (s *Series) known() int64 {
 	known := s.first
-	if begin := s.account.begin; begin != 0 && (known == window.Unset || begin < known) {
-		known = begin
+	if f := s.account.fill; f != nil && (known == window.Unset || f.begin < known) {
+		known = f.begin
 	}
 	for _, part := range s.promise.parts {
 		if of := part.series[s.key].known(); known == window.Unset || (of != window.Unset && of < known) {

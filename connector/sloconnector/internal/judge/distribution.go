@@ -95,14 +95,15 @@ func (d *Distribution) Exponential(f func(*sketch.Exponential, Outcome)) {
 	})
 }
 
-func (s *Series) tellDistribution(a *sums, start, end int64) {
+func (s *Series) tellDistribution(a *pane, start, end int64) {
 	d := Distribution{Of: s.Identity, Start: start, End: end}
+	sum := a.summed()
 	switch {
 	case s.promise.interval > 0:
-		d.Rate, d.Amount = true, a.amount
+		d.Rate, d.Amount = true, sum.amount
 	case s.slo.Indicator.Ratio != nil:
-		d.Ratio, d.GoodSum, d.TotalSum = true, a.goodSum, a.totalSum
-		d.Part, d.Whole = a.partAt >= a.totalAt, a.totalAt >= a.partAt
+		d.Ratio, d.GoodSum, d.TotalSum = true, sum.good, sum.total
+		d.Part, d.Whole = sum.partAt >= sum.totalAt, sum.totalAt >= sum.partAt
 	default:
 		d.Values, d.Unknown, d.Expected = &a.values, a.unknown, a.expected
 		d.good = a.good
@@ -114,5 +115,5 @@ func (s *Series) tellDistribution(a *sums, start, end int64) {
 		a.values.Exponential(func(*sketch.Exponential) { histograms++ })
 		d.judged = histograms == 1
 	}
-	s.ledger.distributions(&d)
+	s.promise.ledger.distributions(&d)
 }

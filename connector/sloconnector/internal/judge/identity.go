@@ -14,10 +14,15 @@ import (
 // Identity says of what a result is: an SLO, and the group for which it is judged apart. It never changes, so it may be
 // read while the judge goes on.
 type Identity struct {
+	*subject
+	values []string // of the subject's keys; empty for an attribute that is absent
+}
+
+// subject is what the identities of all groups of an SLO have in common.
+type subject struct {
 	slo      *openslo.SLO
 	keys     []string
-	values   []string // of keys; empty for an attribute that is absent
-	overflow bool
+	overflow bool // of the group of all that came beyond MaxSeries
 }
 
 // SLO is the SLO that is promised.
@@ -61,6 +66,16 @@ func groupKey(values []string) string {
 		b = appendText(b, v)
 	}
 	return string(b)
+}
+
+// partsOf are the values as parts of the key that was made of them: they take no memory of their own, and hold no batch.
+func partsOf(key string, values []string) []string {
+	own := make([]string, len(values))
+	for i, v := range values {
+		_, key, _ = strings.Cut(key, ":")
+		own[i], key = key[:len(v)], key[len(v):]
+	}
+	return own
 }
 
 func appendText(b []byte, s string) []byte {

@@ -7,7 +7,6 @@
 package judge
 
 import (
-	"strings"
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
@@ -57,9 +56,14 @@ type Judge struct {
 // New returns a Judge over the SLOs of a catalog that are measured here (SLO.Evaluated). Promises keep the
 // order of the catalog.
 func New(catalog *openslo.Catalog, opts Options) *Judge {
+	return withLedger(catalog, opts, newLedger(opts))
+}
+
+// withLedger is a Judge that tells what it has to tell in a given ledger.
+func withLedger(catalog *openslo.Catalog, opts Options, l *ledger) *Judge {
 	j := &Judge{
 		opts: opts, byID: map[string]*promise{}, lastData: window.Unset, closed: window.Unset, patience: opts.Window,
-		ledger: newLedger(opts), lookAt: window.Unset,
+		ledger: l, lookAt: window.Unset,
 	}
 	j.compile(catalog)
 	return j
@@ -119,11 +123,8 @@ func (j *Judge) Series(i int, values []string) *Series {
 			return j.Overflow(i)
 		}
 	}
-	own := make([]string, len(values))
-	for i, v := range values {
-		own[i] = strings.Clone(v) // a part of the batch's memory would keep all of it
-	}
-	s := j.open(p, groupKey(own), own, false)
+	key := groupKey(values)
+	s := j.open(p, key, partsOf(key, values), false)
 	j.complete(s)
 	return s
 }
@@ -158,8 +159,9 @@ func (j *Judge) complete(s *Series) {
 }
 
 func (j *Judge) open(p *promise, key string, values []string, overflow bool) *Series {
-	s := newSeries(p, j.ledger, key, values, overflow)
+	s := newSeries(p, key, values, overflow)
 	p.series[key] = s
+	p.ordered = append(p.ordered, s)
 	j.series++
 	j.lookAt = window.Unset
 	for _, pol := range p.watched {
@@ -171,7 +173,7 @@ func (j *Judge) open(p *promise, key string, values []string, overflow bool) *Se
 // Each calls f for every live series.
 func (j *Judge) Each(f func(*Series)) {
 	for _, p := range j.promises {
-		for _, s := range p.series {
+		for _, s := range p.ordered {
 			f(s)
 		}
 	}

@@ -25,6 +25,7 @@ type ledger struct {
 
 	touched [Shards]bool // since the last checkpoint
 
+	unordered     bool // the events that come now are sorted later, and only then dropped
 	durable       bool // what is told was saved before
 	distributions func(*Distribution)
 	balanced      int64           // event time as of which the books were balanced last
@@ -38,28 +39,37 @@ func newLedger(opts Options) *ledger {
 
 // inOrder puts the events that f tells of series, which come in no order, in one that a replay repeats.
 func (l *ledger) inOrder(f func()) {
-	at, dropped := len(l.events), l.dropped
+	at := len(l.events)
+	l.unordered = true
 	f()
-	at = max(at-int(l.dropped-dropped), 0)
+	l.unordered = false
 	slices.SortStableFunc(l.events[at:], func(a, b Event) int {
 		return cmp.Or(a.Of.compare(b.Of), strings.Compare(a.Condition, b.Condition))
 	})
+	l.drop()
 }
 
 // maxEvents bounds the events that wait to be taken.
 const maxEvents = 10_000
 
 func (l *ledger) event(e Event) {
-	if len(l.events) >= maxEvents {
-		l.events = slices.Delete(l.events, 0, 1)
-		l.dropped++
-	}
 	l.events = append(l.events, e)
 	l.changes++
 	if e.Opened {
 		l.open[e.ID] = &e
 	} else {
 		delete(l.open, e.ID)
+	}
+	if !l.unordered {
+		l.drop()
+	}
+}
+
+// drop drops the oldest events beyond maxEvents.
+func (l *ledger) drop() {
+	if over := len(l.events) - maxEvents; over > 0 {
+		l.events = slices.Delete(l.events, 0, over)
+		l.dropped += uint64(over)
 	}
 }
 

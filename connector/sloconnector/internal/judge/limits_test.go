@@ -4,6 +4,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -156,4 +157,28 @@ func TestEventsInAnExcludingMaintenanceDoNotCount(t *testing.T) {
 	f(from+15*minute, false)
 	f(from+21*minute, false)
 	f(from, false)
+}
+
+// Scenario: more groups than there is room for events break their promise in the same window, in two judges.
+// Guarantees: both tell of the same, and drop the same.
+func TestOfTooManyEventsTheSameAreDropped(t *testing.T) {
+	const n = maxEvents + 3000
+	slo := ttft("pod")
+	var told [2][]string
+	for i := range told {
+		j := New(catalogOf(slo, policyOf(leaf(slo), 1, openslo.NoDataHold)), Options{Window: 5 * time.Minute, MaxSeries: n, TTL: time.Hour})
+		for pod := range n {
+			j.Series(0, []string{fmt.Sprint(pod)}).AddValue(t0, 2)
+		}
+		begin := time.Now()
+		j.Advance(t0 + 5*minute)
+		require.Less(t, time.Since(begin), 5*time.Second)
+		events, dropped := j.TakeEvents()
+		require.Len(t, events, maxEvents)
+		require.Equal(t, uint64(n-maxEvents), dropped)
+		for _, e := range events {
+			told[i] = append(told[i], e.ID)
+		}
+	}
+	assert.True(t, slices.Equal(told[0], told[1]))
 }

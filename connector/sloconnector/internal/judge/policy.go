@@ -3,7 +3,6 @@
 package judge
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -56,21 +55,24 @@ func (pol *policy) patience() time.Duration {
 func (pol *policy) attach(s *Series) {
 	t := pol.tallies[s.key]
 	if t == nil {
-		t = &Tally{policy: pol, leaves: make([]*Series, len(pol.promises)), start: window.Unset, newest: window.Unset,
-			written: tallied{at: window.Unset}, kept: tallied{at: window.Unset}}
+		t = &Tally{policy: pol, leaves: make([]*Series, len(pol.promises)), start: window.Unset, newest: window.Unset}
+		if pol.durable {
+			t.saved = &savedTally{written: tallied{at: window.Unset}, kept: tallied{at: window.Unset}}
+		}
 		pol.tallies[s.key] = t
 	}
 	t.leaves[slices.Index(pol.promises, s.promise)] = s
 }
 
-// judge asks every group that is waited for about the window that ends at end. Groups come in the order of their keys, so two runs
-// tell the same story.
+// judge asks every group that is waited for about the window that ends at end.
 func (pol *policy) judge(end int64, l *ledger) {
-	for _, key := range slices.Sorted(maps.Keys(pol.tallies)) {
-		if t := pol.tallies[key]; t.lead().live {
-			t.judge(end, l)
+	l.inOrder(func() {
+		for _, t := range pol.tallies {
+			if t.lead().live {
+				t.judge(end, l)
+			}
 		}
-	}
+	})
 }
 
 // Tally is a policy for one group.
@@ -81,12 +83,15 @@ type Tally struct {
 	start  int64 // of the first window that was judged
 	newest int64 // end of the window that was judged last
 
-	streak        int
-	first         int64 // start of the first window of the streak
-	open          *Event
-	written, kept tallied // in the last checkpoint, and in the last one that was saved
-	dirty         bool
+	streak int
+	first  int64 // start of the first window of the streak
+	open   *Event
+	saved  *savedTally // nil where the state does not outlive a crash
+	dirty  bool
 }
+
+// savedTally are the violations in the last checkpoint, and in the last one that was saved.
+type savedTally struct{ written, kept tallied }
 
 // truth is three-valued (Kleene): a window that proves nothing is neither kept nor missed.
 type truth int
@@ -239,8 +244,8 @@ func (t *Tally) Of() *Identity { return t.lead().Identity }
 // Count is how many violations have opened between start and newest, in event time. Both are window.Unset before the
 // first window was judged.
 func (t *Tally) Count() (n uint64, start, newest int64) {
-	if t.policy.durable {
-		return t.kept.n, t.start, t.kept.at
+	if t.saved != nil {
+		return t.saved.kept.n, t.start, t.saved.kept.at
 	}
 	return t.count, t.start, t.newest
 }

@@ -20,11 +20,14 @@ type promise struct {
 	interval            time.Duration   // of which one event is made, where the objective is on a rate; otherwise 0
 	slice               time.Duration   // of the time-slice budgeting methods; otherwise 0
 	books               books
+	ledger              *ledger
+	subject             *subject
 	parts               []part   // of a composite
 	whole               *promise // the composite that this is a part of
 	excluded            exclusions
 	series              map[string]*Series
-	free                window.Pool[sums] // panes to be used again
+	ordered             []*Series         // the same as they came, which walks memory several times as fast as the order of a map
+	free                window.Pool[pane] // panes to be used again
 	watched             []*policy         // policies with a leaf on this SLO
 	kin                 []*promise        // those whose groups are known and forgotten together, itself included: a policy or a composite ties them
 	ttl                 time.Duration
@@ -54,13 +57,14 @@ const Tick = time.Minute
 func (j *Judge) compile(catalog *openslo.Catalog) {
 	for i := range catalog.SLOs {
 		slo := &catalog.SLOs[i]
-		p := &promise{slo: *slo, groupBy: union(j.opts.GroupBy, slo.GroupBy), series: map[string]*Series{}}
+		p := &promise{slo: *slo, groupBy: union(j.opts.GroupBy, slo.GroupBy), series: map[string]*Series{}, ledger: j.ledger}
 		slices.Sort(p.groupBy) // SLOs of one policy share their keys, in whatever order their files name them
 		if t := slo.Indicator.Threshold; t != nil {
 			p.interval = t.Rate
 		}
 		p.slice = slo.Objective.TimeSliceWindow
 		p.excluded = exclusionsOf(catalog, slo.ID)
+		p.subject = &subject{slo: &p.slo, keys: p.groupBy}
 		p.fingerprint, p.index = p.measures(), i
 		j.promises = append(j.promises, p)
 		j.byID[slo.ID] = p
@@ -110,6 +114,14 @@ func (j *Judge) compile(catalog *openslo.Catalog) {
 	for _, p := range j.promises {
 		p.findKin(p)
 	}
+}
+
+// identity is that of a group.
+func (p *promise) identity(values []string, overflow bool) *Identity {
+	if overflow { // of which there is one
+		return &Identity{&subject{slo: &p.slo, keys: p.groupBy, overflow: true}, values}
+	}
+	return &Identity{p.subject, values}
 }
 
 // join finds the parts of a composite.

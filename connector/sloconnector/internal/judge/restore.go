@@ -60,6 +60,7 @@ func (j *Judge) takeUp(h Head, series []SeriesState) (left int, err error) {
 
 func (j *Judge) restore(p *promise, st *SeriesState, shared *boundaries) error {
 	key := groupKey(st.Values)
+	values := partsOf(key, st.Values)
 	if st.Overflow {
 		key = overflowKey
 	}
@@ -73,24 +74,35 @@ func (j *Judge) restore(p *promise, st *SeriesState, shared *boundaries) error {
 	if err := st.check(next); err != nil {
 		return err
 	}
-	s := j.open(p, key, st.Values, st.Overflow)
+	s := j.open(p, key, values, st.Overflow)
 	p.seen = p.seen || st.First != window.Unset
 	s.good, s.total = st.Good, st.Total
-	s.open, s.closed = parts{st.Open[0], st.Open[1]}, parts{st.Closed[0], st.Closed[1]}
-	s.partAt, s.totalAt, s.first, s.newest, s.lastData = st.PartAt, st.TotalAt, st.First, st.Newest, st.LastData
+	if s.ratio != nil {
+		*s.ratio = progress{parts{st.Open[0], st.Open[1]}, parts{st.Closed[0], st.Closed[1]}, st.PartAt, st.TotalAt}
+	}
+	s.first, s.newest, s.lastData = st.First, st.Newest, st.LastData
 	s.told = told{st.Told[0], st.Told[1], st.ToldAt}
 	if s.saved != nil {
 		*s.saved = saved{written: s.told, kept: s.told}
 	}
-	s.rate = interval{st.Rate.Amount, st.Rate.Heard, st.Rate.Worst}
+	if s.rate != nil {
+		*s.rate = interval{st.Rate.Amount, st.Rate.Heard, st.Rate.Worst}
+	}
 	s.witness = st.Witness
 	a := &s.account
 	if err := a.ring.Restore(p.books.layout, st.Account.Ring); err != nil {
 		return err
 	}
-	a.period.from, a.period.counts = st.Account.PeriodFrom, st.Account.Period
-	a.slice = slice{st.Account.Slice[0], st.Account.Slice[1]}
-	a.heard, a.begin, a.filled = st.Account.Heard, st.Account.Begin, st.Account.Filled
+	if a.period != nil {
+		*a.period = period{st.Account.PeriodFrom, st.Account.Period}
+	}
+	if a.slice != nil {
+		*a.slice = slice{st.Account.Slice[0], st.Account.Slice[1]}
+	}
+	if st.Account.Begin != 0 {
+		a.fill = &filled{st.Account.Begin, st.Account.Filled}
+	}
+	a.heard = st.Account.Heard
 	a.alarm, s.live = j.closed, st.Live
 	for _, alert := range st.Alerts {
 		i := slices.IndexFunc(p.books.conditions, func(c condition) bool { return c.name == alert.Name })
@@ -110,12 +122,14 @@ func (j *Judge) restore(p *promise, st *SeriesState, shared *boundaries) error {
 		return nil // windows begin anew
 	}
 	for _, pane := range st.Panes {
-		if err := s.panes.At(pane.Start, &p.free).restore(&pane.Sums, shared); err != nil {
+		a := s.panes.At(pane.Start, &p.free)
+		a.first, a.last = pane.Sums.First, pane.Sums.Last
+		if err := a.restore(&pane.Sums, shared); err != nil {
 			return err
 		}
 	}
 	for _, w := range st.Windows {
-		i := slices.IndexFunc(s.windows, func(now openWindow) bool { return now.length == w.Length })
+		i := slices.Index(p.windows, w.Length)
 		if i < 0 {
 			continue
 		}
@@ -130,8 +144,10 @@ func (j *Judge) restore(p *promise, st *SeriesState, shared *boundaries) error {
 func (a *sums) restore(st *sumsState, shared *boundaries) error {
 	*a = sums{
 		n: st.N, good: sketch.Split{Certain: st.Good[0], Rounded: st.Good[1], Possible: st.Good[2]}, values: a.values, partial: st.Partial,
-		unknown: st.Unknown, expected: st.Expected, amount: st.Amount, goodSum: st.GoodSum, totalSum: st.TotalSum, worst: st.Worst,
-		first: st.First, last: st.Last, partAt: st.PartAt, totalAt: st.TotalAt,
+		unknown: st.Unknown, expected: st.Expected, worst: st.Worst,
+	}
+	if sum := (plain{st.Amount, st.GoodSum, st.TotalSum, st.PartAt, st.TotalAt}); sum != (plain{}) {
+		a.plain = &sum
 	}
 	if st.Values == nil {
 		return nil
@@ -169,7 +185,10 @@ func (j *Judge) restorePolicy(st *PolicyState) {
 		switch {
 		case t != nil:
 			t.count, t.start, t.newest, t.streak, t.first, t.open = was.Count, was.Start, was.Newest, was.Streak, was.First, open
-			t.written, t.kept = tallied{was.Count, was.Newest}, tallied{was.Count, was.Newest}
+			if t.saved != nil {
+				now := tallied{t.count, t.newest}
+				*t.saved = savedTally{written: now, kept: now}
+			}
 			t.changed(j.ledger)
 			if open != nil {
 				open.Of, open.Targets = t.lead().Identity, t.policy.spec.Targets
@@ -243,7 +262,7 @@ func (st *EventState) event(j *Judge) *Event {
 
 // identity is that of the SLO where it is still there, else one that has its labels.
 func (st *EventState) identity(j *Judge) *Identity {
-	id := &Identity{keys: st.Keys, values: st.Values, overflow: st.Overflow}
+	id := &Identity{&subject{keys: st.Keys, overflow: st.Overflow}, st.Values}
 	if len(id.values) != len(id.keys) {
 		id.keys, id.values = nil, nil
 	}

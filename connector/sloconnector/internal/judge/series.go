@@ -14,28 +14,24 @@ import (
 type Series struct {
 	*Identity
 	promise *promise
-	ledger  *ledger
 	key     string
 
-	panes    window.Panes[sums]
-	windows  []openWindow
-	rate     interval
+	panes    window.Panes[pane]
+	windows  []openWindow // like promise.windows
+	ratio    *progress    // of a ratio indicator
+	rate     *interval    // of an objective on a rate
 	account  account
 	alerts   []alert   // by books.conditions; nil while none has ever held
 	witness  *Exemplar // of the newest closed pane with bad events
-	shown    bool      // it was told
 	good     float64   // events since the series began
 	total    float64
-	open     parts // of a ratio: in closed panes, and not counted yet, since one of the parts has come further than the other
-	closed   parts // of a ratio: counted
-	partAt   int64 // newest event time of good or bad events, and of the total; ratio indicators
-	totalAt  int64
 	told     told
 	saved    *saved // nil where the state does not outlive a crash
 	first    int64  // start of the pane of the first input
 	newest   int64  // event time
 	lastData int64  // end of the youngest closed pane that was given input
 	phase    uint64 // when it is told in turns
+	shown    bool   // its witness was told
 	live     bool   // its group has had input, and is still waited for
 	gone     bool
 	queued   bool  // to be told: its events
@@ -54,9 +50,8 @@ type saved struct{ written, kept told }
 
 // openWindow collects the panes of one window length.
 type openWindow struct {
-	length time.Duration
-	sums   sums
-	last   Result // of the window that closed last
+	sums sums
+	last Result // of the window that closed last
 }
 
 // sums is what a pane or window holds.
@@ -64,19 +59,35 @@ type sums struct {
 	n        uint64       // events that were measured, for a threshold indicator
 	good     sketch.Split // of them
 	values   sketch.Distribution
-	partial  bool    // values lacks some of the n events: they had too many different layouts
 	unknown  uint64  // events whose value is not known
 	expected float64 // requests of which each should have been measured
-	amount   float64 // of what an objective on a rate sums up
-
-	goodSum  float64 // for a ratio indicator
-	totalSum float64
-	partAt   int64 // newest event time of good or bad events, and of the total; 0 without
-	totalAt  int64
+	plain    *plain  // what has no values; nil for nothing
 	worst    *Exemplar
+	partial  bool // values lacks some of the n events: they had too many different layouts
+}
 
+// pane is the sums of a pane, and when they are of.
+type pane struct {
+	sums
 	first, last int64 // event time from which on, and up to which, input speaks; 0 without input
 }
+
+// plain is what is summed up of indicators that have no values: ratios, and objectives on a rate.
+type plain struct {
+	amount          float64 // of what an objective on a rate sums up
+	good, total     float64 // of a ratio
+	partAt, totalAt int64   // newest event time of a ratio's good or bad events, and of its total; 0 without
+}
+
+// progress is how far the parts of a ratio have come.
+type progress struct {
+	open            parts // in closed panes, and not counted yet, since one of the parts has come further than the other
+	closed          parts // counted
+	partAt, totalAt int64 // newest event time of good or bad events, and of the total
+}
+
+// noProgress is one without input.
+var noProgress = progress{partAt: window.Unset, totalAt: window.Unset}
 
 // parts are those of a ratio.
 type parts struct{ good, total float64 }
@@ -107,15 +118,21 @@ func (e *Exemplar) value() Exemplar {
 	return *e
 }
 
-func newSeries(p *promise, l *ledger, key string, values []string, overflow bool) *Series {
+func newSeries(p *promise, key string, values []string, overflow bool) *Series {
+	l := p.ledger
 	s := &Series{
-		Identity: &Identity{slo: &p.slo, keys: p.groupBy, values: values, overflow: overflow},
-		promise:  p, ledger: l, key: key,
-		partAt: window.Unset, totalAt: window.Unset, first: window.Unset, newest: window.Unset, lastData: window.Unset,
-		told: told{at: window.Unset}, account: account{heard: window.Unset},
+		Identity: p.identity(values, overflow), promise: p, key: key, windows: make([]openWindow, len(p.windows)),
+		first: window.Unset, newest: window.Unset, lastData: window.Unset, told: told{at: window.Unset}, account: p.newAccount(window.Unset),
 	}
-	for _, length := range p.windows {
-		s.windows = append(s.windows, openWindow{length: length, last: noResult})
+	for i := range s.windows {
+		s.windows[i].last = noResult
+	}
+	if p.slo.Indicator.Ratio != nil {
+		r := noProgress
+		s.ratio = &r
+	}
+	if p.interval > 0 {
+		s.rate = &interval{}
 	}
 	if l.durable {
 		s.saved = &saved{written: s.told, kept: s.told}
@@ -128,7 +145,7 @@ func newSeries(p *promise, l *ledger, key string, values []string, overflow bool
 }
 
 // touch notes that the series is not what the last checkpoint says any more.
-func (s *Series) touch() { s.ledger.touched[s.shard] = true }
+func (s *Series) touch() { s.promise.ledger.touched[s.shard] = true }
 
 // changed notes that there is something to tell.
 func (s *Series) changed() {
@@ -151,7 +168,7 @@ func (s *Series) tell() {
 func (s *Series) queue() {
 	if !s.queued {
 		s.queued = true
-		s.ledger.series = append(s.ledger.series, s)
+		s.promise.ledger.series = append(s.promise.ledger.series, s)
 	}
 }
 
@@ -169,18 +186,17 @@ func (s *Series) State() State {
 func (s *Series) Result() Result {
 	r := s.windows[0].last
 	if r.End == 0 && s.first != window.Unset {
-		r.End = window.Start(s.first, s.windows[0].length)
+		r.End = window.Start(s.first, s.Window())
 	}
 	return r
 }
 
 // Window is the length of the evaluation window.
-func (s *Series) Window() time.Duration { return s.windows[0].length }
+func (s *Series) Window() time.Duration { return s.promise.evaluation }
 
 // resultOf is the verdict of the window of the given length that closed last.
 func (s *Series) resultOf(length time.Duration) *Result {
-	i := slices.IndexFunc(s.windows, func(w openWindow) bool { return w.length == length })
-	return &s.windows[i].last
+	return &s.windows[slices.Index(s.promise.windows, length)].last
 }
 
 // First is the event time before which the series has no input, or window.Unset.
@@ -217,8 +233,8 @@ func (s *Series) Events() (good, bad uint64, at int64) {
 // far, only the events of closed windows are told.
 func (s *Series) count() told {
 	g, t := s.good, s.total
-	if s.partAt != s.totalAt {
-		g, t = s.closed.good, s.closed.total
+	if r := s.ratio; r != nil && r.partAt != r.totalAt {
+		g, t = r.closed.good, r.closed.total
 	}
 	g = max(min(g, t), 0)
 	now := told{max(s.told.good, uint64(g)), max(s.told.bad, uint64(max(t-g, 0))), max(s.newest, s.told.at)}

@@ -185,7 +185,9 @@ func (j *Judge) Head() Head {
 			if t.start == window.Unset {
 				continue
 			}
-			t.written = tallied{t.count, t.newest}
+			if t.saved != nil {
+				t.saved.written = tallied{t.count, t.newest}
+			}
 			state.Tallies = append(state.Tallies, TallyState{
 				Key: key, Count: t.count, Start: t.start, Newest: t.newest, Streak: t.streak, First: t.first, Open: t.open.state(),
 			})
@@ -222,8 +224,8 @@ func (j *Judge) Saved() {
 	})
 	for _, pol := range j.policies {
 		for _, t := range pol.tallies {
-			if t.kept != t.written {
-				t.kept = t.written
+			if t.saved != nil && t.saved.kept != t.saved.written {
+				t.saved.kept = t.saved.written
 				t.changed(j.ledger)
 			}
 		}
@@ -240,21 +242,36 @@ func (s *Series) state() SeriesState {
 	a := &s.account
 	st := SeriesState{
 		SLO: s.slo.ID, Measures: s.promise.fingerprint, Values: s.values, Overflow: s.overflow, Pane: s.promise.class.pane,
-		Rate: intervalState{Amount: s.rate.amount, Heard: s.rate.heard, Worst: s.rate.worst},
-		Account: accountState{
-			Ring: a.ring.State(), PeriodFrom: a.period.from, Period: a.period.counts, Slice: [2]float64{a.slice.good, a.slice.total},
-			Heard: a.heard, Begin: a.begin, Filled: a.filled,
-		},
-		Witness: s.witness, Good: s.good, Total: s.total, Open: [2]float64{s.open.good, s.open.total}, Closed: [2]float64{s.closed.good, s.closed.total},
-		PartAt: s.partAt, TotalAt: s.totalAt, Told: [2]uint64{s.told.good, s.told.bad}, ToldAt: s.told.at,
+		Account: accountState{Ring: a.ring.State(), Heard: a.heard},
+		Witness: s.witness, Good: s.good, Total: s.total, Told: [2]uint64{s.told.good, s.told.bad}, ToldAt: s.told.at,
 		First: s.first, Newest: s.newest, LastData: s.lastData, Live: s.live,
 	}
-	for _, pane := range s.panes.All() {
-		st.Panes = append(st.Panes, PaneState{Start: pane.Start, Sums: pane.Acc.state()})
+	r := noProgress
+	if s.ratio != nil {
+		r = *s.ratio
 	}
-	for i := range s.windows {
+	st.Open, st.Closed = [2]float64{r.open.good, r.open.total}, [2]float64{r.closed.good, r.closed.total}
+	st.PartAt, st.TotalAt = r.partAt, r.totalAt
+	if s.rate != nil {
+		st.Rate = intervalState{Amount: s.rate.amount, Heard: s.rate.heard, Worst: s.rate.worst}
+	}
+	if a.period != nil {
+		st.Account.PeriodFrom, st.Account.Period = a.period.from, a.period.counts
+	}
+	if a.slice != nil {
+		st.Account.Slice = [2]float64{a.slice.good, a.slice.total}
+	}
+	if a.fill != nil {
+		st.Account.Begin, st.Account.Filled = a.fill.begin, a.fill.end
+	}
+	for _, pane := range s.panes.All() {
+		sums := pane.Acc.state()
+		sums.First, sums.Last = pane.Acc.first, pane.Acc.last
+		st.Panes = append(st.Panes, PaneState{Start: pane.Start, Sums: sums})
+	}
+	for i, length := range s.promise.windows {
 		w := &s.windows[i]
-		st.Windows = append(st.Windows, WindowState{Length: w.length, Sums: w.sums.state(), Last: w.last})
+		st.Windows = append(st.Windows, WindowState{Length: length, Sums: w.sums.state(), Last: w.last})
 	}
 	for i, alert := range s.alerts {
 		st.Alerts = append(st.Alerts, AlertState{Name: s.promise.books.conditions[i].name, Since: alert.since, Calm: alert.calm, Open: alert.open.state()})
@@ -263,9 +280,10 @@ func (s *Series) state() SeriesState {
 }
 
 func (a *sums) state() sumsState {
+	sum := a.summed()
 	return sumsState{
 		N: a.n, Good: [3]uint64{a.good.Certain, a.good.Rounded, a.good.Possible}, Values: a.values.State(), Partial: a.partial,
-		Unknown: a.unknown, Expected: a.expected, Amount: a.amount, GoodSum: a.goodSum, TotalSum: a.totalSum, Worst: a.worst,
-		First: a.first, Last: a.last, PartAt: a.partAt, TotalAt: a.totalAt,
+		Unknown: a.unknown, Expected: a.expected, Amount: sum.amount, GoodSum: sum.good, TotalSum: sum.total, Worst: a.worst,
+		PartAt: sum.partAt, TotalAt: sum.totalAt,
 	}
 }

@@ -22,8 +22,8 @@ import (
 //     is judged by the new rule.
 //   - Windows whose pane (the span all windows over the SLO are made of) changes in length begin anew.
 func (j *Judge) Update(catalog *openslo.Catalog) {
-	next := New(catalog, j.opts)
-	next.begun, next.lastData, next.closed, next.evicted, next.ledger = j.begun, j.lastData, j.closed, j.evicted, j.ledger
+	next := withLedger(catalog, j.opts, j.ledger)
+	next.begun, next.lastData, next.closed, next.evicted = j.begun, j.lastData, j.closed, j.evicted
 	next.ledger.tallies = nil // those of before; the new ones tell the same and more
 	next.roomMade = j.roomMade
 	next.ledger.touchAll()
@@ -47,7 +47,7 @@ func (j *Judge) Update(catalog *openslo.Catalog) {
 			if kept[p] {
 				continue
 			}
-			for _, s := range p.series {
+			for _, s := range p.ordered {
 				s.calmAll(j.closed, reasonDeleted)
 				j.ledger.retire(s)
 				s.gone = true
@@ -108,33 +108,33 @@ func (p *promise) labelledUnlike(o *promise) bool {
 
 // adopt takes over the series of an earlier version.
 func (p *promise) adopt(old *promise) {
-	p.series, p.seen = old.series, old.seen
+	p.series, p.ordered, p.seen = old.series, old.ordered, old.seen
 	samePanes := p.class.pane == old.class.pane
 	sameBooks := p.slo.Budgeting == old.slo.Budgeting && p.slice == old.slice && reflect.DeepEqual(p.slo.TimeWindow, old.slo.TimeWindow)
 	moved := p.slo.Objective.Value != old.slo.Objective.Value || p.slo.Objective.Op != old.slo.Objective.Op
-	for _, s := range p.series {
+	for _, s := range p.ordered {
 		if p.labelledUnlike(old) {
-			s.ledger.retire(s)
+			p.ledger.retire(s)
 		}
 		s.promise = p
-		s.Identity = &Identity{slo: &p.slo, keys: p.groupBy, values: s.values, overflow: s.overflow}
+		s.Identity = p.identity(s.values, s.overflow)
 		s.changed()
 		if !samePanes {
-			s.panes = window.Panes[sums]{}
+			s.panes = window.Panes[pane]{}
 		}
 		windows := make([]openWindow, len(p.windows))
 		for i, length := range p.windows {
-			windows[i] = openWindow{length: length, last: noResult}
-			if at := slices.IndexFunc(s.windows, func(w openWindow) bool { return w.length == length }); at >= 0 && samePanes {
+			windows[i].last = noResult
+			if at := slices.Index(old.windows, length); at >= 0 && samePanes {
 				windows[i] = s.windows[at]
 			}
 		}
 		s.windows = windows
 		s.adoptAlerts(old)
 		if !sameBooks || s.account.ring.Restore(p.books.layout, s.account.ring.State()) != nil {
-			s.account = account{heard: s.account.heard}
+			s.account = p.newAccount(s.account.heard)
 		}
-		s.account.alarm = max(s.ledger.balanced, 0) // it may be by another objective
+		s.account.alarm = max(p.ledger.balanced, 0) // it may be by another objective
 		if moved {
 			s.rejudge()
 		}
@@ -149,7 +149,7 @@ func (s *Series) rejudge() {
 		}
 	}
 	for _, pane := range s.panes.All() {
-		again(pane.Acc)
+		again(&pane.Acc.sums)
 	}
 	for i := range s.windows {
 		again(&s.windows[i].sums)
@@ -164,7 +164,7 @@ func (s *Series) adoptAlerts(old *promise) {
 		now := slices.IndexFunc(s.promise.books.conditions, func(c condition) bool { return c.name == old.books.conditions[i].name })
 		if now < 0 {
 			if e := before[i].open; e != nil {
-				s.close(e, s.ledger.balanced, 0, reasonDeleted)
+				s.close(e, s.promise.ledger.balanced, 0, reasonDeleted)
 			}
 			continue
 		}
@@ -176,7 +176,7 @@ func (s *Series) adoptAlerts(old *promise) {
 func (j *Judge) adoptPolicies(before *Judge, kept map[*promise]bool) {
 	var carried []*Series
 	for _, p := range j.promises {
-		for _, s := range p.series {
+		for _, s := range p.ordered {
 			carried = append(carried, s)
 			for _, pol := range p.watched {
 				pol.attach(s)
@@ -193,7 +193,7 @@ func (j *Judge) adoptPolicies(before *Judge, kept map[*promise]bool) {
 			if i >= 0 {
 				if now := j.policies[i].tallies[key]; now != nil {
 					now.count, now.start, now.newest, now.streak, now.first, now.open = was.count, was.start, was.newest, was.streak, was.first, was.open
-					now.written, now.kept = was.written, was.kept
+					now.saved = was.saved
 					now.changed(j.ledger)
 					continue
 				}

@@ -68,11 +68,12 @@ func (p *promise) target() float64 {
 }
 
 func (p *promise) judgeRatio(a *sums, r *Result) {
-	if a.totalSum <= 0 || a.totalSum < float64(p.minEvents()) {
+	sum := a.summed()
+	if sum.total <= 0 || sum.total < float64(p.minEvents()) {
 		return
 	}
-	ratio := min(max(a.goodSum/a.totalSum, 0), 1)
-	r.Value, r.Lower, r.Upper, r.Total = ratio, ratio, ratio, a.totalSum
+	ratio := min(max(sum.good/sum.total, 0), 1)
+	r.Value, r.Lower, r.Upper, r.Total = ratio, ratio, ratio, sum.total
 	r.Good, r.GoodLower, r.GoodUpper = ratio, ratio, ratio
 	r.State = OK
 	if ratio < p.target()*(1-slack) {
