@@ -13,6 +13,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/internal/alertmanager"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/promsli"
 )
 
 // The names of alerts.
@@ -124,11 +125,13 @@ func summary(ev *judge.Event) string {
 	return text
 }
 
-// link is where the console shows what an event is about.
+// link is where the console shows what an event is about: the cell of its SLO and group.
 func (e *engine) link(ev *judge.Event) string {
 	base := e.cfg.Alertmanager.Get().ConsoleURL
 	if base == "" {
 		return ""
 	}
-	return strings.TrimRight(base, "/") + "/?slo_id=" + url.QueryEscape(ev.Of.SLO().ID)
+	query := url.Values{"view": {"cell"}, "slo_id": {ev.Of.SLO().ID}}
+	ev.Of.Group(func(key, value string) { query.Set("d."+promsli.Label(key), value) }) // the page knows labels
+	return strings.TrimRight(base, "/") + "/?" + query.Encode()
 }

@@ -118,7 +118,7 @@ func TestAlertsBeginAndEnd(t *testing.T) {
 	assert.Equal(t, "llm:chat:ttft:p95", a.Annotations["slo_ids"])
 	assert.Equal(t, "ab000000000000000000000000000000", a.Annotations["trace_id"])
 	assert.NotEmpty(t, a.Annotations["slo_violation_id"])
-	assert.Equal(t, "http://localhost:8686/?slo_id=llm%3Achat%3Attft%3Ap95", a.GeneratorURL)
+	assert.Equal(t, "http://localhost:8686/?d.service_namespace=team-a&slo_id=llm%3Achat%3Attft%3Ap95&view=cell", a.GeneratorURL)
 	assert.Equal(t, t0.Add(15*time.Minute), a.StartsAt)
 	b := s.firing(t, alertBurnRate, true)
 	assert.Equal(t, "page", b.Labels["severity"])

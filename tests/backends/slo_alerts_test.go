@@ -154,7 +154,7 @@ func TestABrokenPromiseReachesThePeopleItNames(t *testing.T) {
 	assert.Equal(t, "chat: the promise Time to first token is broken, cloud.region eu-1", alert.Annotations["summary"])
 	assert.Contains(t, alert.Annotations["description"], "promised at most 0.8")
 	assert.Len(t, alert.Annotations["slo_violation_id"], 32)
-	assert.Equal(t, "http://console.example.com:8686/?slo_id=llm:chat:ttft:p95", alert.GeneratorURL)
+	assert.Equal(t, "http://console.example.com:8686/?d.cloud_region=eu-1&slo_id=llm%3Achat%3Attft%3Ap95&view=cell", alert.GeneratorURL)
 	assert.True(t, alert.StartsAt.Equal(t0.Add(15*time.Minute)), "%s: since the end of the first bad window", alert.StartsAt)
 	heard := hearing.waitFor(t, "SLOViolation", "firing")
 	assert.Equal(t, labels, heard.Labels)
