@@ -60,6 +60,14 @@ test: build ## Unit tests, and end to end against bin/otelcol-llm
 test-backends: build $(PROMETHEUS) $(PROMTOOL) $(SLOTH) $(ALERTMANAGER) ## End to end with real Prometheus, Sloth and Alertmanager (builds them once, five CPU minutes)
 	go test $(TESTFLAGS) -tags backends ./tests/backends
 
+.PHONY: test-browser
+test-browser: build $(PROMETHEUS) tests/browser/node_modules/.package-lock.json ## The console in Chromium, in front of the binary and of Prometheus (two minutes; needs node and chromium)
+	PROMETHEUS=$(abspath $(PROMETHEUS)) npm --prefix tests/browser test
+
+.PHONY: screenshots
+screenshots: $(PROMETHEUS) tests/browser/node_modules/.package-lock.json ## Draw the pictures of the console in docs/images anew
+	PROMETHEUS=$(abspath $(PROMETHEUS)) npm --prefix tests/browser run screenshots
+
 .PHONY: test-engine
 test-engine: build ## Compare llmsim with a real serving engine (installs several GB; not part of test)
 	cmd/llmsim/enginetest/run.sh
@@ -103,6 +111,9 @@ nightly: build ## The long checks: race detector, crashes at ever other moments,
 .PHONY: clean
 clean: ## Remove what was built here (the tools in .tools/ stay)
 	rm -rf bin
+
+tests/browser/node_modules/.package-lock.json: tests/browser/package-lock.json
+	npm ci --prefix tests/browser --no-audit --no-fund
 
 $(OCB):
 	@tools/install.sh go.opentelemetry.io/collector/cmd/builder@$(OCB_VERSION) $@

@@ -39,7 +39,7 @@ func (n *narrator) tellBooks(ctx context.Context) {
 	n.finale = true
 	n.say("the error budget of %s since the start: %.0f %% left\n%sburn rate over 5 minutes: %.1f times what the 28 days allow; from 14.4 over an hour on somebody is paged",
 		labels(n.kept.group), 100*left, wrapped, burn)
-	n.say("that is the whole story; it goes on running until Ctrl-C")
+	n.say("that is the whole story, on a page: %s\n%sit goes on running until Ctrl-C", n.console, wrapped)
 }
 
 // result is what the Collector's Prometheus endpoint shows of the promise that was kept again.

@@ -59,6 +59,7 @@ func run(ctx context.Context) error {
 		"SLO_CATALOG=demo/slo.yaml", "OTELCOL_LLM_DATA=" + data,
 		p.env("DEMO_SIMULATOR_PORT", 7999), p.env("DEMO_PROMETHEUS_PORT", 9464), p.env("DEMO_OTLP_GRPC_PORT", 4317),
 		p.env("DEMO_OTLP_HTTP_PORT", 4318), p.env("DEMO_HEALTH_PORT", 13133), p.env("DEMO_TELEMETRY_PORT", 8888),
+		p.env("DEMO_CONSOLE_PORT", 8686), p.env("DEMO_TSDB_PORT", 9191),
 	}
 	if err := p.err; err != nil {
 		return err
@@ -82,9 +83,10 @@ func run(ctx context.Context) error {
 	n := &narrator{
 		out: os.Stdout, began: time.Now(), catalog: catalog, events: filepath.Join(data, "slo-events.jsonl"),
 		status: "http://" + control + "/status", results: fmt.Sprintf("http://localhost:%d/metrics", results),
+		console: fmt.Sprintf("http://localhost:%d/?from=now-15m&refresh=10s", p.port["DEMO_CONSOLE_PORT"]),
 	}
 	n.welcome()
-	n.whereToLook(results, data)
+	n.whereToLook(results, p.port["DEMO_TSDB_PORT"], data)
 	err = n.tell(ctx, sim, col)
 	n.goodbye(data)
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -28,6 +28,7 @@ type narrator struct {
 	events  string // the file into which the Collector writes its log events
 	status  string // URL of the simulator
 	results string // URL of the Collector's Prometheus endpoint
+	console string // URL of the Collector's page
 
 	read   int64 // bytes of events told so far
 	active int   // faults that were active when last asked
@@ -69,16 +70,18 @@ func promised(slo *openslo.SLO) string {
 	return fmt.Sprintf("%s of them %s %g %s", share, bound, slo.Objective.Value, slo.Unit)
 }
 
-func (n *narrator) whereToLook(port int, data string) {
+func (n *narrator) whereToLook(prometheus, tsdb int, data string) {
 	fmt.Fprintf(n.out, `
 Look yourself:
+  %s   (the console, in a browser)
+  curl -s localhost:%d/api/v1/query --data 'query=slo_state{state="violated"}==1'   (PromQL, of its own database)
   curl -s localhost:%d/metrics | grep '^slo_state.*violated'   (a Prometheus endpoint: scrape it)
   tail -F %s   (violations as OTLP JSON)
   %s/*.log   (what the processes say)
 
 Ctrl-C ends everything. In less than two minutes you have seen a promise break and be kept again, and what that cost.
 
-`, port, n.events, data)
+`, n.console, tsdb, prometheus, n.events, data)
 }
 
 func (n *narrator) goodbye(data string) {
@@ -108,12 +111,34 @@ func (n *narrator) tell(ctx context.Context, children ...*process) error {
 			default:
 			}
 		}
+		n.tellConsole(ctx)
 		n.tellFaults(ctx)
 		if err := n.tellEvents(); err != nil {
 			return err
 		}
 		n.tellBooks(ctx)
 	}
+}
+
+// tellConsole says when the page answers.
+func (n *narrator) tellConsole(ctx context.Context) {
+	if n.told["console"] {
+		return
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.console, nil)
+	if err != nil {
+		return
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return // it has not begun to listen yet
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return
+	}
+	n.told["console"] = true
+	n.say("the console is there: %s", n.console)
 }
 
 // tellFaults says when the simulator begins and ends a fault. The Collector is not told.

@@ -82,19 +82,34 @@ func Examples(t testing.TB, section string, factory component.Factory) (configur
 	return configurations
 }
 
+// module is what our own packages begin with.
+const module = "github.com/otelcol-llm/otelcol-llm/"
+
 // Settings proves that the README's table of settings has a row for every key of a default configuration, with its
-// default. Where that cannot be read off the value, others says it.
+// default. Where that cannot be read off the value, others says it. The fields of a squashed structure are settings too, and so
+// are those of one of our own that others does not name. Of a squashed one that is the Collector's, such as a server, only
+// the keys in others need a row; an empty text there means the value.
 func Settings(t testing.TB, defaults any, others map[string]string) {
 	t.Helper()
-	cfg := reflect.ValueOf(defaults).Elem()
+	rows(t, reflect.ValueOf(defaults).Elem(), others)
+}
+
+func rows(t testing.TB, cfg reflect.Value, others map[string]string) {
+	t.Helper()
+	own := strings.HasPrefix(cfg.Type().PkgPath(), module)
 	for i := range cfg.NumField() {
-		key := cfg.Type().Field(i).Tag.Get("mapstructure")
-		if key == "" {
+		key, options, _ := strings.Cut(cfg.Type().Field(i).Tag.Get("mapstructure"), ",")
+		field := cfg.Field(i)
+		value, told := others[key]
+		if options == "squash" || !told && field.Kind() == reflect.Struct && strings.HasPrefix(field.Type().PkgPath(), module) {
+			rows(t, field, others)
 			continue
 		}
-		value, ok := others[key]
-		if !ok {
-			value = "`" + written(cfg.Field(i).Interface()) + "`"
+		if key == "" || !own && !told {
+			continue
+		}
+		if value == "" {
+			value = "`" + written(field.Interface()) + "`"
 		}
 		Has(t, fmt.Sprintf("| `%s` | %s |", key, value))
 	}

@@ -281,6 +281,19 @@ visit("ten thousand cells stay responsive, and the one that bends stands first",
   await page.waitForFunction(() => /^4 rows/.test(document.querySelector(".cellcount").textContent));
 });
 
+visit("columns shorter than a window hold its value", () => `${crowded}?view=heatmap&f.tenant=${crowdCell.tenant}&from=${iso(end - 3600)}&to=${iso(end)}`, async (page) => {
+  assert.match(await text(page, ".cellcount"), /1 min a column/);
+  await page.locator(".heatmap").focus();
+  await page.keyboard.press("ArrowDown");
+  const said = [];
+  for (let i = 0; i < 20; i++) {
+    await page.keyboard.press("ArrowLeft");
+    said.push(await text(page, "[aria-live=polite]:not(#banner)"));
+  }
+  assert.equal(new Set(said).size, 20);
+  assert.deepEqual(said.filter((s) => !/\d+ % (worse|better)$/.test(s)), []);
+});
+
 const everywhere = { promises: "?", heatmap: "?view=heatmap&", violations: "?view=violations&", gpus: "?view=gpus&", cell: "?view=cell&slo_id=llm:chat:ttft:p95&d.cloud_region=eu-west-1&d.device_type=H100&d.model_version=v2&" };
 for (const [name, query] of Object.entries(everywhere)) {
   for (const [how, options] of [["light", {}], ["dark", { dark: true }], ["on a phone", { width: 390, height: 844 }]]) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts what the tests need: Prometheus, the console in front of it, and Chromium. All of it ends with the tests.
+// Starts what the tests need: Prometheus, the console in front of it, the shipped Collector beside a simulated engine, and
+// Chromium. All of it ends with the tests.
 
 import { spawn, execFileSync } from "node:child_process";
 import { createServer } from "node:net";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -66,6 +67,33 @@ export async function startConsole(queryUrl, traceUrl = "http://localhost:16686/
   const ended = ends(child);
   await answers(`http://${at}/config.json`);
   return { url: `http://${at}/`, async stop() { child.stdin.end(); await ended; } };
+}
+
+/** The shipped Collector as the demo runs it, builtin:all-in-one beside a simulated fleet, on ports of its own: {url, stop}. */
+export async function collector() {
+  const [binary, fleet] = ["otelcol-llm", "llmsim"].map((name) => required("", join(root, "bin", name), "make build"));
+  const folder = mkdtempSync(join(tmpdir(), "otelcol-llm-")), env = { ...process.env, SLO_CATALOG: "demo/slo.yaml", OTELCOL_LLM_DATA: folder };
+  for (const name of ["SIMULATOR", "CONSOLE", "TSDB", "PROMETHEUS", "OTLP_GRPC", "OTLP_HTTP", "HEALTH", "TELEMETRY"]) env[`DEMO_${name}_PORT`] = await port();
+  const log = openSync(join(folder, "log"), "w"), start = (path, ...args) => spawn(path, args, { cwd: root, env, stdio: ["ignore", log, log] });
+  const children = [
+    start(fleet, "-scenario", "demo/scenario.yaml", "-speed", "30", "-listen", "127.0.0.1:0", "-control", `127.0.0.1:${env.DEMO_SIMULATOR_PORT}`),
+    start(binary, "--config", "builtin:all-in-one", "--config", "demo/collector.yaml"),
+  ];
+  closeSync(log);
+  const ended = children.map(ends), url = `http://localhost:${env.DEMO_CONSOLE_PORT}/`;
+  const stop = async () => {
+    for (const child of children) child.kill();
+    await Promise.all(ended);
+    rmSync(folder, { recursive: true });
+  };
+  try {
+    await answers(url);
+  } catch (error) {
+    console.error(readFileSync(join(folder, "log"), "utf8"));
+    await stop();
+    throw error;
+  }
+  return { url, stop };
 }
 
 export async function browser() {

@@ -106,6 +106,15 @@ test("since when it is worse is the first column of the run that goes on", () =>
   f(g.since, 2);
 });
 
+test("a collector that has been restarted goes on with its series, though under another name", () => {
+  const [before, after] = [["a", [1, 2, 2, NaN], undefined], ["b", [NaN, NaN, 3, 4], 5]].map(([instance, values, now]) => ({ metric: { instance, state: "ok" }, values: Float64Array.from(values), now }));
+  for (const order of [[before, after], [after, before]]) {
+    const [one, ...others] = cells.joined(order, "state");
+    f([[...one.values], one.now, others], [[1, 2, 3, 4], 5, []]);
+  }
+  f(cells.joined([before, { ...after, metric: { state: "violated" } }], "state").length, 2);
+});
+
 test("colours go from better to worse without a step back", () => {
   const shades = [-1, -0.5, -0.1, 0, 0.1, 0.5, 1].map(palette.shade);
   f(shades, [...shades].sort((a, b) => a - b));

@@ -36,8 +36,8 @@ func TestUnknownBuiltinListsTheKnownOnes(t *testing.T) {
 }
 
 // Scenario: no GPU, no cluster, no engine and no other server, only ports moved so that tests do not collide.
-// Guarantees: builtin:all-in-one gets ready within seconds, is healthy, serves Prometheus and its own telemetry,
-// and a later configuration overrides it.
+// Guarantees: builtin:all-in-one gets ready within seconds, is healthy, serves the console, its database, Prometheus and
+// its own telemetry, and a later configuration overrides it.
 func TestAllInOneStarts(t *testing.T) {
 	ports, configs := allInOne(t)
 	dir := t.TempDir()
@@ -51,11 +51,15 @@ func TestAllInOneStarts(t *testing.T) {
 		"health":     "http://localhost:%d/",
 		"prometheus": "http://localhost:%d/metrics",
 		"telemetry":  "http://localhost:%d/metrics",
+		"tsdb":       "http://localhost:%d/-/ready",
+		"console":    "http://localhost:%d/",
 	} {
 		get(t, fmt.Sprintf(url, ports[name]))
 	}
-	assert.DirExists(t, filepath.Join(dir, "otelcol-llm-data"))
-	assertSeriesStayApart(t, ports["http"], ports["prometheus"])
+	for _, folder := range []string{"state", "tsdb"} {
+		assert.DirExists(t, filepath.Join(dir, "otelcol-llm-data", folder))
+	}
+	assertSeriesStayApart(t, ports)
 	assert.Zero(t, c.Stop())
 	assert.NotContains(t, c.Logs(), "panic:")
 }
@@ -71,6 +75,9 @@ func allInOne(t *testing.T) (ports map[string]int, configs []string) {
 	move("grpc", "receivers::otlp::protocols::grpc::endpoint")
 	move("http", "receivers::otlp::protocols::http::endpoint")
 	move("prometheus", "exporters::prometheus::endpoint")
+	move("tsdb", "exporters::tsdb::endpoint")
+	move("console", "extensions::console::endpoint")
+	configs = append(configs, fmt.Sprintf("yaml:extensions::console::query_url: http://localhost:%d", ports["tsdb"]))
 	move("health", "extensions::health_check::endpoint")
 	ports["telemetry"] = spawn.FreePort(t)
 	return ports, append(configs, fmt.Sprintf(
@@ -133,6 +140,7 @@ func TestAllInOneJudgesRequestsAndKeepsItsBooks(t *testing.T) {
 
 	for run, want := range []string{"3", "6"} {
 		ports, configs := allInOne(t)
+		configs = append(configs, "yaml:connectors::slo::checkpoint_interval: 1s") // counters tell what the last checkpoint holds
 		c := spawn.Start(t, spawn.Options{Configs: configs, Dir: dir, Env: []string{"SLO_CATALOG=slo.yaml"}})
 		c.WaitReady()
 		if run > 0 {
@@ -164,25 +172,32 @@ func get(t *testing.T, url string) string {
 }
 
 // Scenario: two tenants run a service of the same name, and points have an attribute that is called job.
-// Guarantees: the Prometheus endpoint shows one series for each; neither overwrites the other or disappears.
-func assertSeriesStayApart(t *testing.T, otlpPort, prometheusPort int) {
+// Guarantees: the Prometheus endpoint and the database, asked through the console, have one series for each; neither
+// overwrites the other or disappears.
+func assertSeriesStayApart(t *testing.T, ports map[string]int) {
 	t.Helper()
 	const resource = `{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"chat"}},
 		{"key":"k8s.namespace.name","value":{"stringValue":"%s"}}]},"scopeMetrics":[{"metrics":[{"name":"queue.depth","gauge":{
 		"dataPoints":[{"asInt":"%d","timeUnixNano":"%d","attributes":[{"key":"job","value":{"stringValue":"batch"}}]}]}}]}]}`
 	now := time.Now().UnixNano()
 	body := `{"resourceMetrics":[` + fmt.Sprintf(resource, "acme", 1, now) + "," + fmt.Sprintf(resource, "beta", 2, now) + "]}"
-	resp, err := http.Post(fmt.Sprintf("http://localhost:%d/v1/metrics", otlpPort), "application/json", strings.NewReader(body))
+	resp, err := http.Post(fmt.Sprintf("http://localhost:%d/v1/metrics", ports["http"]), "application/json", strings.NewReader(body))
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 
-	series := regexp.MustCompile(`(?m)^queue_depth\{.*exported_job="batch".*k8s_namespace_name="(\w+)".*\} (\d)`)
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		shown := map[string]string{}
-		for _, m := range series.FindAllStringSubmatch(get(t, fmt.Sprintf("http://localhost:%d/metrics", prometheusPort)), -1) {
-			shown[m[1]] = m[2]
-		}
-		assert.Equal(c, map[string]string{"acme": "1", "beta": "2"}, shown)
-	}, 10*time.Second, 100*time.Millisecond)
+	for url, series := range map[string]*regexp.Regexp{
+		fmt.Sprintf("http://localhost:%d/metrics", ports["prometheus"]): regexp.MustCompile(
+			`(?m)^queue_depth\{.*exported_job="batch".*k8s_namespace_name="(\w+)".*\} (\d)`),
+		fmt.Sprintf("http://localhost:%d/api/v1/query?query=queue_depth", ports["console"]): regexp.MustCompile(
+			`"exported_job":"batch",[^}]*"job":"chat","k8s_namespace_name":"(\w+)"[^}]*\},"value":\[[0-9.]+,"(\d)"\]`),
+	} {
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			shown := map[string]string{}
+			for _, m := range series.FindAllStringSubmatch(get(t, url), -1) {
+				shown[m[1]] = m[2]
+			}
+			assert.Equal(c, map[string]string{"acme": "1", "beta": "2"}, shown)
+		}, 10*time.Second, 100*time.Millisecond, url)
+	}
 }

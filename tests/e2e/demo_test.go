@@ -4,6 +4,9 @@ package e2e
 
 import (
 	"bytes"
+	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +25,8 @@ import (
 
 // Scenario: the README's first command, ended by Ctrl-C once the story is told.
 // Guarantees: the violation opens after the scheduled fault has begun, for the replicas that have it and no others, and
-// closes after it has ended; what it cost is told with the next full minute; nothing that was started is left.
+// closes after it has ended; what it cost is told with the next full minute; the console's address is told first and last,
+// and when it was told its page was there, in front of what was told; nothing that was started is left.
 func TestTheDemoTellsItsStory(t *testing.T) {
 	build := exec.Command("go", "build", "-o", t.TempDir()+"/demo", "./demo")
 	build.Dir = spawn.Root(t)
@@ -44,6 +48,13 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 			break
 		}
 	}
+	address := regexp.MustCompile(`the console is there: (http://localhost:\d+)/\?from=now-15m&refresh=10s`).FindStringSubmatch(told.String())
+	require.NotNil(t, address, told.String())
+	assert.Equal(t, 3, strings.Count(told.String(), address[1]+"/?from"), "before the story, when it answers, and after the story")
+	assert.Contains(t, page(t, address[1]+"/"), "<title>")
+	violated := page(t, address[1]+"/api/v1/query?query="+url.QueryEscape(`max by (cloud_region,model_version) (max_over_time(slo_state{state="violated"}[5m])) == 1`))
+	assert.Equal(t, []string{`{"cloud_region":"eu-west-1","model_version":"v2"}`}, regexp.MustCompile(`\{"cloud_region[^}]*\}`).FindAllString(violated, -1))
+
 	started := childrenOf(t, demo.Process.Pid)
 	assert.Len(t, started, 2, "the simulator and the Collector")
 	require.NoError(t, demo.Process.Signal(syscall.SIGINT))
@@ -79,6 +90,18 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	for _, pid := range started {
 		assert.NoDirExists(t, "/proc/"+pid)
 	}
+}
+
+// page is what a URL answers.
+func page(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, resp.StatusCode, "%s: %s", url, body)
+	return string(body)
 }
 
 // childrenOf are the pids of a process's children.

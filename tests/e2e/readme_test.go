@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -68,35 +67,18 @@ func TestTheDocumentsLinkToWhatExists(t *testing.T) {
 
 // Scenario: what the README tells to do beside an engine: two simulated ones are scraped by builtin:all-in-one, with the
 // variables that it names, and ports moved so that tests do not collide.
-// Guarantees: their promises are on the Prometheus endpoint within a minute, with the canonical labels.
+// Guarantees: their promises are on the Prometheus endpoint within a minute, with the canonical labels, and the console
+// gets the same answer from the database.
 func TestAllInOneJudgesTheEnginesItIsPointedAt(t *testing.T) {
 	engines := []string{spawn.FreeEndpoint(t), spawn.FreeEndpoint(t)}
 	for i, endpoint := range engines {
-		sim := exec.Command(filepath.Join(spawn.Root(t), "bin", "llmsim"), "-speed", "30", "-rate", "2", "-seed", fmt.Sprint(i+1),
-			"-listen", endpoint, "-control", spawn.FreeEndpoint(t))
-		require.NoError(t, sim.Start())
-		t.Cleanup(func() {
-			_ = sim.Process.Kill()
-			_ = sim.Wait()
-		})
+		startEngine(t, endpoint, i+1)
 	}
-	prometheus := spawn.FreePort(t)
-	c := spawn.Start(t, spawn.Options{
-		Configs: []string{
-			"builtin:all-in-one",
-			fmt.Sprintf("yaml:exporters::prometheus::endpoint: localhost:%d", prometheus),
-			fmt.Sprintf("yaml:receivers::otlp::protocols::grpc::endpoint: %s", spawn.FreeEndpoint(t)),
-			fmt.Sprintf("yaml:receivers::otlp::protocols::http::endpoint: %s", spawn.FreeEndpoint(t)),
-			fmt.Sprintf("yaml:extensions::health_check::endpoint: %s", spawn.FreeEndpoint(t)),
-			fmt.Sprintf("yaml:service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: localhost, port: %d}}}}]", spawn.FreePort(t)),
-		},
-		Env: []string{"LLM_METRICS_TARGETS=" + strings.Join(engines, ","), "LLM_SCRAPE_INTERVAL=1s"},
-	})
-	c.WaitReady()
+	c := startOnALaptop(t, t.TempDir(), strings.Join(engines, ","))
 
 	var text string
 	require.Eventually(t, func() bool {
-		resp, err := http.Get(fmt.Sprintf("http://localhost:%d/metrics", prometheus))
+		resp, err := http.Get(c.prometheus)
 		if err != nil {
 			return false
 		}
@@ -120,6 +102,10 @@ func TestAllInOneJudgesTheEnginesItIsPointedAt(t *testing.T) {
 			}
 			assert.Equal(t, "llmsim", labels["model_name"], "judged apart for each model")
 		}
+	}
+	// The page finds what the Prometheus endpoint shows.
+	for _, name := range []string{"slo_sli_events_total", "slo_objective", "slo_state", "vllm:time_to_first_token_seconds_bucket"} {
+		assert.Eventually(t, func() bool { return len(c.ask(name, time.Now())) > 0 }, 5*time.Second, 100*time.Millisecond, name)
 	}
 	assert.Equal(t, 0, c.Stop())
 }

@@ -108,6 +108,7 @@ func TestVariables(t *testing.T) {
 		assert.Equal(t, "builtin:vllm", c.Get(paths))
 		assert.Equal(t, "./otelcol-llm-data/slo-events.jsonl", c.Get("exporters::file/slo_events::path"))
 		assert.Equal(t, "./otelcol-llm-data/state", c.Get("extensions::file_storage::directory"))
+		assert.Equal(t, "./otelcol-llm-data/tsdb", c.Get("exporters::tsdb::directory"))
 		assert.Equal(t, 1024, c.Get("processors::memory_limiter::limit_mib"))
 	})
 	t.Run("set", func(t *testing.T) {
@@ -122,8 +123,13 @@ func TestVariables(t *testing.T) {
 		// A list with commas, which the Collector splits: what begins with * or [ is no YAML.
 		assert.Equal(t, "*.yaml,builtin:vllm", c.Get(paths))
 		assert.Equal(t, "0.0.0.0:4317", c.Get("receivers::otlp::protocols::grpc::endpoint"))
+		assert.Equal(t, "0.0.0.0:8686", c.Get("extensions::console::endpoint"))
+		// The console asks where the database listens.
+		assert.Equal(t, "0.0.0.0:9191", c.Get("exporters::tsdb::endpoint"))
+		assert.Equal(t, "http://0.0.0.0:9191", c.Get("extensions::console::query_url"))
 		assert.Equal(t, "/var/lib/otelcol-llm/slo-events.jsonl", c.Get("exporters::file/slo_events::path"))
 		assert.Equal(t, "/var/lib/otelcol-llm/state", c.Get("extensions::file_storage::directory"))
+		assert.Equal(t, "/var/lib/otelcol-llm/tsdb", c.Get("exporters::tsdb::directory"))
 		assert.Equal(t, 4096, c.Get("processors::memory_limiter::limit_mib"))
 	})
 }

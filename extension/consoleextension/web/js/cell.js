@@ -5,6 +5,7 @@ import { h, replace, empty, s } from "./dom.js";
 import { chart } from "./chart.js";
 import * as format from "./format.js";
 import * as time from "./time.js";
+import { joined } from "./cells.js";
 import { cellKey, dimensions, isFloor, promise, selector, worseBy } from "./names.js";
 import { badge, chips, nothingYet, stateStrip, table, trace } from "./parts.js";
 import { write } from "./state.js";
@@ -30,13 +31,19 @@ async function load(app, client) {
   const grid = time.grid(app.range, 240), at = state.at ? Number(state.at) : app.evaluated, then = Math.max(app.range.from + 600, at - 3 * 3600);
   const exactly = (list) => list.filter((x) => cellKey(x.metric) === key);
   const q = (k, m) => selector(names, k, { ...matchers, ...m });
-  const range = async (k, m) => (names[k] ? exactly((await client.range(q(k, m), grid)).series) : []);
+  // Over the range, and at the time that is asked for, which is not on the grid.
+  const range = async (k, label) => {
+    if (!names[k]) return [];
+    const [{ series }, now] = await Promise.all([client.range(q(k), grid), client.instant(q(k), at)]);
+    const then = new Map(now.map((x) => [JSON.stringify(x.metric), x.value]));
+    return joined(exactly(series).map((x) => ({ ...x, now: then.get(JSON.stringify(x.metric)) })), label);
+  };
   const [observed, objective, base, drift, judged, explained, spread, before, events, violations] = await Promise.all([
     range(names.observed ? "observed" : "value"),
     range("objective"),
-    range("baseline"),
-    range("drift"),
-    range("state"),
+    range("baseline", "baseline"),
+    range("drift", "state"),
+    range("state", "state"),
     names.explanation ? client.instant(selector(names, "explanation", { slo_id: state.slo_id }), at) : [],
     distribution(app, client, q("distribution"), at),
     then < at - 600 ? distribution(app, client, q("distribution"), then) : [],
@@ -82,14 +89,14 @@ function show(app, c) {
     h("p", null, chips(Object.keys(app.state.d).length ? app.state.d : { group: "all" })));
   if (c.observed.length === 0) return [head, empty("Nothing is known of this cell in this time range", "Choose a longer time range above: the cell may have come later, or gone.")];
   const index = Math.max(0, Math.min(c.times.length - 1, Math.round((c.at - c.times[0]) / (c.times[1] - c.times[0]))));
-  const near = (values) => (Number.isFinite(values[index]) ? values[index] : last(values));
-  const observed = near(c.observed[0].values), objective = c.objective[0] ? near(c.objective[0].values) : Number(c.metric.target);
+  const near = ({ now, values }) => now ?? (Number.isFinite(values[index]) ? values[index] : last(values));
+  const observed = near(c.observed[0]), objective = c.objective[0] ? near(c.objective[0]) : Number(c.metric.target);
   const by = Object.fromEntries(c.base.map((b) => [b.metric.baseline, b]));
-  const state = [...c.drift, ...c.judged].find((x) => near(x.values) === 1 && x.metric.state !== "ok")?.metric.state ?? [...c.drift, ...c.judged].find((x) => near(x.values) === 1)?.metric.state;
+  const state = [...c.drift, ...c.judged].find((x) => near(x) === 1 && x.metric.state !== "ok")?.metric.state ?? [...c.drift, ...c.judged].find((x) => near(x) === 1)?.metric.state;
   const facts = [
     ["observed", format.value(observed, unit), state && badge(state)],
     ["objective", `${floor ? "≥" : "≤"} ${format.value(objective, unit)}`, against(c.metric, observed, objective)],
-    ...Object.keys(baselines).filter((k) => by[k]).map((k) => [`${k} baseline`, format.value(near(by[k].values), unit), k === "static" ? undefined : compare(near(by[k].values), by.static && near(by.static.values), "static")]),
+    ...Object.keys(baselines).filter((k) => by[k]).map((k) => [`${k} baseline`, format.value(near(by[k]), unit), k === "static" ? undefined : compare(near(by[k]), by.static && near(by.static), "static")]),
   ];
   const zoom = (from, to) => app.set({ from: time.iso(Math.round(from)), to: time.iso(Math.round(to)), at: "" });
   const lines = [
@@ -100,7 +107,7 @@ function show(app, c) {
   return [
     head,
     h("dl", { class: "facts" }, facts.map(([term, big, small]) => h("div", null, h("dt", null, term), h("dd", null, h("span", { class: "big" }, big), small && h("div", { class: "small" }, small))))),
-    h("p", { class: "muted" }, `at ${format.fullTime(c.times[index])}`),
+    h("p", { class: "muted" }, `at ${format.fullTime(c.at)}`),
     chart({ title: "Observed against objective and baselines", times: c.times, lines, unit, height: 260, onZoom: zoom, at: c.at }),
     c.drift.length > 0 && stateStrip("Drift", c.times, c.drift.map((x) => ({ name: x.metric.state, values: x.values }))),
     c.judged.length > 0 && stateStrip("Promise", c.times, c.judged.map((x) => ({ name: x.metric.state, values: x.values }))),

@@ -7,6 +7,7 @@ import { cellKey, dimensions, floorClasses, isFloor, promise, selector, worseBy 
 
 export const columns = 96;
 export const mostCells = 20000;
+const held = 300; // seconds for which a backend gives a value again, so that windows longer than a column leave no gaps
 
 /** Which measures there are to colour by, the first one being the usual. */
 export function measures(names) {
@@ -23,7 +24,10 @@ export const cellMetric = (names) => (names.deviation ? "deviation" : "value");
 export async function load(app, client) {
   const { names, state } = app, grid = time.stepsUntil(app.range, columns, 60);
   const [{ times, series }, current, drifting] = await Promise.all([
-    client.range(query(names, state, (fn, selected) => `${fn}_over_time(${selected}[${grid.step}s])`), grid, mostCells),
+    client.range(query(names, state, (fn, selected) => {
+      const worst = `${fn}_over_time(${selected}[${grid.step}s])`;
+      return grid.step < held ? `(${worst} or ${selected} + 0)` : worst;
+    }), grid, mostCells),
     client.instant(query(names, state, (_, selected) => selected), app.evaluated),
     names.drift ? client.instant(`${selector(names, "drift", { ...state.f, state: { re: "drifting|degraded" } })} == 1`, app.evaluated) : [],
   ]);
@@ -113,4 +117,17 @@ export function arrange(rows, { q, sort, worse, by }) {
   let shown = rows.filter((r) => (!worse || r.worst > 0) && words.every((w) => r.search.includes(w)));
   if (by) shown = group(shown, by);
   return shown.sort((a, b) => (orders[sort] ?? orders.now)(a, b) || byName(a, b));
+}
+
+/**
+ * The series of a cell, one for each value of a label: those that differ in nothing but which collector spoke, as after its
+ * restart, are one. Where several have a value, that of the one that was heard last counts.
+ */
+export function joined(series, label) {
+  const heard = ({ values, now }) => (Number.isFinite(now) ? values.length : values.findLastIndex(Number.isFinite)), all = new Map();
+  for (const one of [...series].sort((a, b) => heard(a) - heard(b))) {
+    const known = all.get(one.metric[label]);
+    all.set(one.metric[label], known ? { ...one, values: one.values.map((v, i) => (Number.isFinite(v) ? v : known.values[i])), now: one.now ?? known.now } : one);
+  }
+  return [...all.values()];
 }

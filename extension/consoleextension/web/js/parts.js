@@ -84,8 +84,9 @@ export function matches(metric, state) {
   return state.q.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
-/** What to do when there are no results at all. */
+/** What to do when there are no results at all, or none but that there are promises. */
 export function nothingYet(app) {
+  if (app.names.state) return empty("No window has closed yet", "There are promises, but no values in this time range. The first comes when the first window has closed: after five minutes, unless a ViolationPolicy has shorter ones. Or choose a longer time range.");
   return h("section", { class: "empty" },
     h("h2", null, "No slo_* metrics yet"),
     h("p", null, "Nothing at ", code(app.config.query_url), " tells of a promise in this time range. What it takes:"),

@@ -99,6 +99,14 @@ function summary(rows, app) {
     h("p", { class: "counts" }, said.map(([name, n]) => h("span", { class: `count ${name}` }, badge(name), ` ${n}`)), h("span", { class: "muted" }, `as of ${format.fullTime(app.evaluated)}`)));
 }
 
+/** What is told of a promise with groups: the worst of each. */
+function whole(gs) {
+  const known = (key) => gs.filter((g) => Number.isFinite(g[key]));
+  const least = known("remaining").sort((a, b) => a.remaining - b.remaining)[0], hottest = known("burn").sort((a, b) => b.burn - a.burn)[0];
+  const violations = known("violations").reduce((sum, g) => sum + g.violations, 0);
+  return { ...gs[0], remaining: least?.remaining, coverage: least?.coverage, burn: hottest?.burn, violations: known("violations").length ? violations : undefined };
+}
+
 function body(gs, app, values, open) {
   const [g] = gs, id = g.metric.slo_id, many = gs.length > 1, { service, name } = promise(g.metric);
   const bad = gs.filter((x) => stateOf(x.state).rank >= 2).length;
@@ -115,7 +123,7 @@ function body(gs, app, values, open) {
     }
     const where = many ? write({ ...app.state, view: "heatmap", f: { ...app.state.f, slo_id: id } }) : cellLink(app.state, g.metric, g.dims);
     replace(tbody,
-      row("promise", g, [h("a", { href: where, data: { key: id } }, h("strong", null, service), " ", name), h("span", { class: "muted class" }, g.metric.slo_class), toggle], values, app),
+      row("promise", whole(gs), [h("a", { href: where, data: { key: id } }, h("strong", null, service), " ", name), h("span", { class: "muted class" }, g.metric.slo_class), toggle], values, app),
       open.has(id) && gs.slice(0, shownGroups).map((x) => row("group", x, h("a", { href: cellLink(app.state, x.metric, x.dims) }, Object.keys(x.dims).length ? chips(x.dims) : "all"), undefined, app)),
       open.has(id) && gs.length > shownGroups && h("tr", { class: "group" }, h("td", null), h("td", { colspan: 6, class: "muted" }, `and ${gs.length - shownGroups} more: filter, or open the heatmap`)));
   };
