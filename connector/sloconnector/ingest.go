@@ -36,8 +36,6 @@ func (s sink) Series(slo int, values []string) intake.Series {
 
 func (s sink) Late(of intake.Series, t int64) bool { return s.engine.judge.Late(of.(*judge.Series), t) }
 
-func (s sink) Excluded(slo int, t int64) bool { return s.engine.judge.Excluded(slo, t) }
-
 func (s sink) PaneStart(slo int, t int64) int64 { return s.engine.judge.PaneStart(slo, t) }
 
 func (s sink) WindowStart(slo int, t int64) int64 { return s.engine.judge.WindowStart(slo, t) }

@@ -25,8 +25,6 @@ type Sink interface {
 	Series(slo int, values []string) Series
 	// Late reports whether the window that holds t is closed.
 	Late(s Series, t int64) bool
-	// Excluded reports whether what happened at t does not count.
-	Excluded(slo int, t int64) bool
 	// PaneStart is the start of the shortest span that is told apart, and holds t.
 	PaneStart(slo int, t int64) int64
 	// WindowStart is the start of the evaluation window that holds t.
@@ -105,10 +103,11 @@ type Intake struct {
 
 // Selectors find the data that the SLOs of a catalog are made of.
 type Selectors struct {
-	slos    *openslo.Catalog
-	uses    *selection.Metrics
-	spans   *selection.Spans
-	records *selection.Records
+	slos     *openslo.Catalog
+	excluded []exclusions // by SLO
+	uses     *selection.Metrics
+	spans    *selection.Spans
+	records  *selection.Records
 }
 
 // Compile makes selectors. It reports all expressions that do not compile.
@@ -118,7 +117,11 @@ func Compile(slos *openslo.Catalog, set component.TelemetrySettings) (*Selectors
 	spans, err := selection.ForTraces(slos, set)
 	errs = append(errs, err)
 	records, err := selection.ForLogs(slos, set)
-	return &Selectors{slos, uses, spans, records}, errors.Join(append(errs, err)...)
+	s := &Selectors{slos: slos, uses: uses, spans: spans, records: records}
+	for i := range slos.SLOs {
+		s.excluded = append(s.excluded, exclusionsOf(slos, slos.SLOs[i].ID))
+	}
+	return s, errors.Join(append(errs, err)...)
 }
 
 // New returns an intake that has heard nothing.

@@ -263,7 +263,7 @@ func (e *Intake) give(b *Batch, in *Input, since, at int64, exemplars pmetric.Ex
 			why = Late
 			continue
 		}
-		if e.to.Excluded(t.slo, at) {
+		if e.excluded[t.slo].cover(at) {
 			why = Excluded
 			continue
 		}

@@ -126,7 +126,7 @@ func (e *Intake) one(found []selection.Found, i int, it item) Reason {
 	if why != None {
 		return why
 	}
-	if e.to.Excluded(use.SLO, it.at) {
+	if e.excluded[use.SLO].cover(it.at) {
 		return Excluded
 	}
 	keys := e.to.GroupBy(use.SLO)

@@ -136,13 +136,15 @@ func Decide(results []Result, o Options) {
 		}
 	}
 	adjusted := BenjaminiHochberg(p)
-	// What the greatest P was that is still significant: a test on its own has to be below that as well.
-	level := 0.0
-	for i, a := range adjusted {
+	// The level that the correction leaves: a test on its own has to be below that as well. It need not be the one with the
+	// least P, which may have found what does not matter.
+	found := 0
+	for _, a := range adjusted {
 		if a <= o.Alpha {
-			level = max(level, p[i])
+			found++
 		}
 	}
+	level := o.Alpha * float64(found) / float64(max(len(p), 1))
 	for i := range results {
 		r := &results[i]
 		if !r.enough(o) {

@@ -203,3 +203,14 @@ func TestAnOptionThatIsWrongIsNamed(t *testing.T) {
 	f("min samples: 19 is below 20", func(o *Options) { o.MinSamples = 19 })
 	f("want numbers not below 0", func(o *Options) { o.MinShift = math.NaN() })
 }
+
+// Scenario: 30 of 1,000 requests fail where 5 did. The test for shifts is significant as well, more so than that for
+// exceedances, and its effect is none.
+// Guarantees: what one test finds is not lost because another finds something that does not matter.
+func TestAnEffectIsNotHiddenByAMoreSignificantOneThatDoesNotMatter(t *testing.T) {
+	bins := []Bin{{Lo: 1, Hi: 1, Reference: 995, Candidate: 970}, {Lo: 2, Hi: 2, Reference: 5, Candidate: 30}}
+	results := []Result{Compare(bins, Promise{Objective: 1.5}, DefaultOptions())}
+	Decide(results, DefaultOptions())
+	assert.Less(t, results[0].Shift.P/shiftWeight, results[0].Objective.P/objectiveWeight)
+	assert.Equal(t, Degraded, results[0].Verdict)
+}
