@@ -214,3 +214,23 @@ func TestAnEffectIsNotHiddenByAMoreSignificantOneThatDoesNotMatter(t *testing.T)
 	assert.Less(t, results[0].Shift.P/shiftWeight, results[0].Objective.P/objectiveWeight)
 	assert.Equal(t, Degraded, results[0].Verdict)
 }
+
+// Guarantees: to look for the size of a shift only where it is significant changes no verdict.
+func TestOnlySignificantChangesNoVerdict(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 0))
+	lazy := DefaultOptions()
+	lazy.OnlySignificant = true
+	for i := range 200 {
+		var reference, candidate []float64
+		for range 300 {
+			reference = append(reference, math.Exp(0.4*r.NormFloat64()))
+			candidate = append(candidate, (1+0.001*float64(i))*math.Exp(0.4*r.NormFloat64()))
+		}
+		bins := Values(nil, reference, candidate)
+		all := []Result{Compare(bins, Promise{Objective: 3}, DefaultOptions())}
+		some := []Result{Compare(bins, Promise{Objective: 3}, lazy)}
+		Decide(all, DefaultOptions())
+		Decide(some, lazy)
+		assert.Equal(t, all[0].Verdict, some[0].Verdict)
+	}
+}

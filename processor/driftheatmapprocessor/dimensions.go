@@ -101,6 +101,6 @@ func (d *dimensions) canary(cfg *Config) *heat.Canary {
 
 func (c *CanaryConfig) options() twosample.Options {
 	o := twosample.DefaultOptions()
-	o.Alpha, o.MinSamples = c.Alpha, uint64(max(c.MinSamples, 0))
+	o.Alpha, o.MinSamples, o.OnlySignificant = c.Alpha, uint64(max(c.MinSamples, 0)), true
 	return o
 }
