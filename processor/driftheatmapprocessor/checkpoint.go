@@ -82,6 +82,9 @@ func (e *engine) take() snapshot {
 			for k := range cells[i].Panes {
 				intake.Detach(cells[i].Panes[k].Values)
 			}
+			if before := cells[i].Before; before != nil {
+				intake.Detach(before.Values)
+			}
 		}
 	}
 	return s

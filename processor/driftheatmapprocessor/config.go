@@ -89,13 +89,17 @@ func (d *Dimension) UnmarshalText(key []byte) error {
 	return nil
 }
 
-// CanaryConfig says which two versions are compared.
+// CanaryConfig says which two versions are compared, or, with ChangedAt, that what is after a change is compared with what was
+// before it.
 type CanaryConfig struct {
 	// Attribute tells the versions apart. It is a dimension, whether or not it stands among them.
 	Attribute string `mapstructure:"attribute"`
 	// Baseline is the value of the version that is to be replaced, Candidate that of the canary.
 	Baseline  string `mapstructure:"baseline"`
 	Candidate string `mapstructure:"candidate"`
+	// ChangedAt is when something was changed everywhere at once, as RFC 3339: each window after it is compared with the windows
+	// before it, of which there are as many as ReferenceWindows at most. Set it before the change.
+	ChangedAt time.Time `mapstructure:"changed_at"`
 	// Alpha is the level of significance, after the correction for the number of cells that are compared.
 	Alpha float64 `mapstructure:"alpha"`
 	// MinSamples is how many values each version takes in a window. With fewer nothing passes.
@@ -200,8 +204,11 @@ func (d *Dimension) validate(at string, before []string) error {
 func (c *CanaryConfig) Validate() error {
 	var errs []error
 	for _, text := range []struct{ key, value string }{{"attribute", c.Attribute}, {"baseline", c.Baseline}, {"candidate", c.Candidate}} {
-		if text.value == "" {
-			errs = append(errs, fmt.Errorf("%s: must not be empty", text.key))
+		switch {
+		case text.value == "" && c.ChangedAt.IsZero():
+			errs = append(errs, fmt.Errorf("%s: must not be empty, or changed_at must be set instead", text.key))
+		case text.value != "" && !c.ChangedAt.IsZero():
+			errs = append(errs, fmt.Errorf("%s: is set beside changed_at: set one of them", text.key))
 		}
 	}
 	if c.Attribute != "" {

@@ -38,6 +38,10 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 	}
 	assert.Equal(t, want, cfg)
 
+	cfg, err = configtest.Read(t, "testdata/config.yaml", "drift_heatmap/change", defaults())
+	require.NoError(t, err)
+	assert.True(t, t0.Equal(cfg.Canary.Get().ChangedAt))
+
 	cfg, err = configtest.Read(t, "testdata/config.yaml", "drift_heatmap/none", defaults())
 	require.NoError(t, err)
 	assert.Empty(t, cfg.Dimensions)
@@ -71,8 +75,9 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		"checkpoint_interval: 1ms must be at least 1s",
 		"refresh_interval: -1s must not be negative",
 		`metrics: unknown metric "slo.drift.observd": did you mean slo.drift.observed?`)
-	f("drift_heatmap/canary", "canary: attribute: must not be empty", `candidate: "v1" is the baseline`, "alpha: 2 is not in (0, 1)")
+	f("drift_heatmap/canary", "canary: attribute: must not be empty, or changed_at must be set instead", `candidate: "v1" is the baseline`, "alpha: 2 is not in (0, 1)")
 	f("drift_heatmap/bucketed", `canary::attribute: "batch" is a dimension with buckets`)
+	f("drift_heatmap/both", "attribute: is set beside changed_at: set one of them")
 	f("drift_heatmap/null", "window: is null", "canary::attribute: is null")
 	f("drift_heatmap/typo", "windw")
 	f("drift_heatmap/type", "window: 300 has no unit: write 300s, 300m or 300h")

@@ -34,7 +34,7 @@ func newDimensions(cfg *Config) dimensions {
 			d.buckets[of.Key] = newBuckets(of.Buckets)
 		}
 	}
-	if canary := cfg.Canary.Get(); canary != nil && !slices.Contains(d.keys, canary.Attribute) {
+	if canary := cfg.Canary.Get(); canary != nil && canary.ChangedAt.IsZero() && !slices.Contains(d.keys, canary.Attribute) {
 		d.keys = append(d.keys, canary.Attribute)
 	}
 	return d
@@ -93,6 +93,9 @@ func (d *dimensions) canary(cfg *Config) *heat.Canary {
 	c := cfg.Canary.Get()
 	if c == nil {
 		return nil
+	}
+	if !c.ChangedAt.IsZero() {
+		return &heat.Canary{Since: c.ChangedAt.UnixNano(), Windows: cfg.ReferenceWindows, Options: c.options()}
 	}
 	return &heat.Canary{
 		Dimension: slices.Index(d.keys, c.Attribute), Reference: c.Baseline, Candidate: c.Candidate, Options: c.options(),

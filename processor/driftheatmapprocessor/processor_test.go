@@ -225,6 +225,42 @@ func TestACanaryThatDegradesInOneCellIsFoundAndNoOtherIsAccused(t *testing.T) {
 	}
 }
 
+// Scenario: something is changed everywhere at once, and makes one region 20 % slower. A restart comes between.
+// Guarantees: what is after the change is compared with what was before it, cell by cell; a cell that was not there before does
+// not pass.
+func TestAfterAChangeIsComparedWithBefore(t *testing.T) {
+	d := newDisk()
+	changed := func(c *Config) {
+		c.Canary.GetOrInsertDefault()
+		c.Canary.Get().ChangedAt = at(8).Add(-time.Minute)
+	}
+	r := on(t, d, promise(0.8), changed)
+	random := rand.New(rand.NewPCG(1, 1))
+	for n := range 20 {
+		eu, us := 0.2, 0.2
+		if n >= 8 {
+			eu = 0.24
+		}
+		cells := []cell{
+			{map[string]any{"cloud.region": "eu"}, traffic(random, 500, eu)}, {map[string]any{"cloud.region": "us"}, traffic(random, 500, us)},
+		}
+		if n >= 9 {
+			cells = append(cells, cell{map[string]any{"cloud.region": "ap"}, traffic(random, 500, us)})
+		}
+		if n == 9 {
+			r.save(t.Context())
+			r = on(t, d, promise(0.8), changed)
+		}
+		r.send(windowOf(n, cells...))
+		if n >= 1 && n <= 8 {
+			require.Equal(t, "ok", r.state("cloud.region", "eu"), "window %d", n)
+		}
+	}
+	assert.Equal(t, "degraded", r.state("cloud.region", "eu"))
+	assert.Equal(t, "ok", r.state("cloud.region", "us"))
+	assert.Equal(t, "insufficient_data", r.state("cloud.region", "ap"))
+}
+
 // Guarantees: a canary without enough values, or without a baseline beside it, does not pass.
 func TestACanaryThatCannotBeComparedDoesNotPass(t *testing.T) {
 	r := newRig(t, promise(0.8), func(c *Config) { withCanary(c); c.Dimensions = []Dimension{{Key: "cloud.region"}} })

@@ -20,41 +20,74 @@ const (
 	canaryLeave = 3
 )
 
-// pair is a candidate and what it is compared with.
-type pair struct{ reference, candidate *Cell }
-
-// compare compares each candidate with the version that it is to replace, in the same combination of all other dimensions.
-// The verdicts are corrected for the number of comparisons, which are those of all promises together.
+// compare compares each candidate with the version that it is to replace, in the same combination of all other dimensions, or
+// with what was before a change. The verdicts are corrected for the number of comparisons, which are those of all promises
+// together.
 func (m *Map) compare() {
-	if m.opts.Canary == nil {
+	of := m.opts.Canary
+	if of == nil {
 		return
 	}
-	of := m.opts.Canary
-	m.pairs, m.results = m.pairs[:0], m.results[:0]
+	m.candidates, m.results = m.candidates[:0], m.results[:0]
 	for _, p := range m.promises {
 		for _, c := range p.cells {
-			if c.closing == nil || c.Overflow || c.Values[of.Dimension] != of.Candidate {
+			reference, compared := m.reference(c)
+			if !compared {
 				continue
 			}
-			reference := m.beside(c, of.Dimension, of.Reference)
 			m.bins = m.bins[:0]
 			promise := twosample.Promise{Objective: p.promised.Objective, HigherIsBetter: p.promised.HigherIsBetter}
 			switch {
-			case reference == nil || reference.closing == nil:
+			case reference == nil:
 			case p.slo.Indicator.Threshold == nil:
-				m.bins, promise = shares(m.bins, p, reference.closing, c.closing), twosample.Promise{Objective: (goodAs + badAs) / 2}
+				m.bins, promise = shares(m.bins, p, reference, c.closing), twosample.Promise{Objective: (goodAs + badAs) / 2}
 			default:
-				m.bins = twosample.Distributions(m.bins, &reference.closing.values, &c.closing.values)
+				m.bins = twosample.Distributions(m.bins, &reference.values, &c.closing.values)
 			}
-			m.pairs = append(m.pairs, pair{reference, c})
+			m.candidates = append(m.candidates, c)
 			m.results = append(m.results, twosample.Compare(m.bins, promise, of.Options))
 		}
 	}
 	twosample.Decide(m.results, of.Options)
-	for i := range m.pairs {
-		m.pairs[i].candidate.accuse(m.results[i].Verdict)
+	for i, c := range m.candidates {
+		c.accuse(m.results[i].Verdict)
 	}
-	clear(m.pairs)
+	clear(m.candidates)
+}
+
+// reference is what the closing window of a cell is compared with, nil for nothing, and whether it is compared at all.
+func (m *Map) reference(c *Cell) (reference *sums, compared bool) {
+	of := m.opts.Canary
+	switch {
+	case c.closing == nil || c.Overflow:
+		return nil, false
+	case of.Since == 0:
+		if c.Values[of.Dimension] != of.Candidate {
+			return nil, false
+		}
+		if r := m.beside(c, of.Dimension, of.Reference); r != nil {
+			reference = r.closing
+		}
+		return reference, true
+	case m.next <= of.Since:
+		if m.next > of.Since-int64(of.Windows)*int64(m.length) {
+			c.remember()
+		}
+		return nil, false
+	default:
+		return c.before, m.next-int64(m.length) >= of.Since
+	}
+}
+
+// remember adds the closing window to those before a change.
+func (c *Cell) remember() {
+	if c.before == nil {
+		c.before = &sums{}
+	}
+	c.before.values.Merge(&c.closing.values)
+	c.before.good += c.closing.good
+	c.before.bad += c.closing.bad
+	c.before.total += c.closing.total
 }
 
 // accuse takes a comparison's verdict in. A canary that cannot be compared does not pass.

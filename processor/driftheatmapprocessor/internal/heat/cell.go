@@ -39,6 +39,7 @@ type Cell struct {
 	newest  int64 // event time
 	panes   window.Panes[sums]
 	closing *sums // of the window that closes
+	before  *sums // a change: windows that had closed by then; nil where there were none
 	normal  baseline.Cell
 	canary  canary
 	result  Result

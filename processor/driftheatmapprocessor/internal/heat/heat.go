@@ -38,11 +38,15 @@ type Options struct {
 	Explained func(*Explanation)
 }
 
-// Canary is a new version beside the old one.
+// Canary is a new version beside the old one, or, with Since, what was before a change and what is after it.
 type Canary struct {
 	Dimension            int // in Options.Dimensions
 	Reference, Candidate string
-	Options              twosample.Options
+	// Since is when the change was: the last Windows windows that had ended by then are what each later one is compared with,
+	// cell by cell. 0 compares versions.
+	Since   int64
+	Windows int
+	Options twosample.Options
 }
 
 // Explanation is a value of a dimension that explains a share of what is bad about a promise.
@@ -67,11 +71,11 @@ type Map struct {
 	retired  []Identity
 	touched  [Shards]bool // since the last checkpoint
 
-	key     []byte // scratch
-	sum     sketch.Distribution
-	bins    []twosample.Bin
-	pairs   []pair
-	results []twosample.Result
+	key        []byte // scratch
+	sum        sketch.Distribution
+	bins       []twosample.Bin
+	candidates []*Cell
+	results    []twosample.Result
 }
 
 // promise is an SLO and its cells.

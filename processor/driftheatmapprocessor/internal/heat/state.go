@@ -51,6 +51,7 @@ type CellState struct {
 	Worse, Better uint8
 	Result        ResultState
 	Panes         []PaneState
+	Before        *PaneState // a change
 }
 
 // ResultState is what the window that closed last has said.
@@ -126,12 +127,22 @@ func (c *Cell) state() CellState {
 		},
 	}
 	for _, pane := range c.panes.All() {
-		a := pane.Acc
-		st.Panes = append(st.Panes, PaneState{
-			Start: pane.Start, Values: a.values.State(), Good: a.good, Bad: a.bad, Total: a.total, Amounts: slices.Clone(a.amounts),
-		})
+		st.Panes = append(st.Panes, pane.Acc.state(pane.Start))
+	}
+	if c.before != nil {
+		before := c.before.state(0)
+		st.Before = &before
 	}
 	return st
+}
+
+func (a *sums) state(start int64) PaneState {
+	return PaneState{Start: start, Values: a.values.State(), Good: a.good, Bad: a.bad, Total: a.total, Amounts: slices.Clone(a.amounts)}
+}
+
+func (a *sums) restore(st *PaneState, intern func([]float64) []float64) error {
+	a.good, a.bad, a.total, a.amounts = st.Good, st.Bad, st.Total, st.Amounts
+	return a.values.Restore(st.Values, intern)
 }
 
 // Restore makes a map that has heard nothing what the states were taken of, and returns how many cells it left out: of
@@ -199,11 +210,13 @@ func (m *Map) restore(p *promise, st *CellState, intern func([]float64) []float6
 		if pane.Start != window.Start(pane.Start, m.length) {
 			return fmt.Errorf("no window of %v begins at %d", m.length, pane.Start)
 		}
-		a := c.panes.At(pane.Start, &p.free)
-		if err := a.values.Restore(pane.Values, intern); err != nil {
+		if err := c.panes.At(pane.Start, &p.free).restore(pane, intern); err != nil {
 			return err
 		}
-		a.good, a.bad, a.total, a.amounts = pane.Good, pane.Bad, pane.Total, pane.Amounts
+	}
+	if st.Before != nil {
+		c.before = &sums{}
+		return c.before.restore(st.Before, intern)
 	}
 	return nil
 }
