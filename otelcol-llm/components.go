@@ -57,6 +57,7 @@ import (
 	tailsamplingprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/tailsamplingprocessor"
 	transformprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 	sloschemaprocessor "github.com/otelcol-llm/otelcol-llm/processor/sloschemaprocessor"
+	driftheatmapprocessor "github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor"
 	nopreceiver "go.opentelemetry.io/collector/receiver/nopreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	filelogreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/filelogreceiver"
@@ -200,6 +201,7 @@ func components() (otelcol.Factories, error) {
 		tailsamplingprocessor.NewFactory(),
 		transformprocessor.NewFactory(),
 		sloschemaprocessor.NewFactory(),
+		driftheatmapprocessor.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -226,6 +228,7 @@ func components() (otelcol.Factories, error) {
 		tailsamplingprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/tailsamplingprocessor v0.149.0",
 		transformprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor v0.149.0",
 		sloschemaprocessor.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
+		driftheatmapprocessor.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 	})
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](

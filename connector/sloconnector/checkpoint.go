@@ -4,9 +4,7 @@ package sloconnector
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -15,8 +13,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
-	"github.com/otelcol-llm/otelcol-llm/internal/delta"
-	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
+	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
@@ -37,17 +34,6 @@ type headState struct {
 	Judge     judge.Head
 	Watermark window.WatermarkState
 	Events    []judge.EventState // that no consumer has taken yet
-}
-
-// inputState is an input series.
-type inputState struct {
-	_           struct{} `cbor:",toarray"`
-	ID          uint64
-	Number      *delta.NumberState
-	Explicit    *delta.ExplicitState
-	Exponential *delta.ExponentialState
-	Unknown     uint64
-	Once        delta.OnceState
 }
 
 // save writes what has changed since the last checkpoint. What could not be written is written with the next one.
@@ -83,7 +69,7 @@ type snapshot struct {
 	head   headState
 	spans  []byte // nil where none came
 	series map[int][]judge.SeriesState
-	inputs map[int][]inputState
+	inputs map[int][]intake.InputState
 }
 
 // take takes a snapshot that shares nothing with what goes on: to encode it takes longer than to copy it, and nobody is heard
@@ -91,46 +77,25 @@ type snapshot struct {
 func (e *engine) take() snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := snapshot{head: headState{Judge: e.judge.Head(), Watermark: e.watermark.State()}}
+	s := snapshot{head: headState{Judge: e.judge.Head(), Watermark: e.intake.Watermark.State()}}
 	for _, ev := range e.outbox.pending {
 		s.head.Events = append(s.head.Events, ev.State())
 	}
 	for _, ev := range e.judge.Events() {
 		s.head.Events = append(s.head.Events, ev.State())
 	}
-	if e.spansSeen.touched {
-		e.spansSeen.touched = false
-		s.spans = e.spansSeen.state()
-	}
-	s.series, s.inputs = e.judge.TakeTouched(), e.inputs.takeTouched()
+	s.spans, s.series, s.inputs = e.intake.TakeSpans(), e.judge.TakeTouched(), e.intake.TakeInputs()
 	for _, series := range s.series {
 		for i := range series {
 			for k := range series[i].Panes {
-				detach(series[i].Panes[k].Sums.Values)
+				intake.Detach(series[i].Panes[k].Sums.Values)
 			}
 			for k := range series[i].Windows {
-				detach(series[i].Windows[k].Sums.Values)
+				intake.Detach(series[i].Windows[k].Sums.Values)
 			}
 		}
 	}
 	return s
-}
-
-// detach copies the counts of a state, which are those of the living.
-func detach(d *sketch.DistributionState) {
-	if d == nil {
-		return
-	}
-	for i := range d.Explicit {
-		d.Explicit[i].Counts = slices.Clone(d.Explicit[i].Counts)
-	}
-	for i := range d.Exponential {
-		detachBuckets(&d.Exponential[i])
-	}
-}
-
-func detachBuckets(e *sketch.ExponentialState) {
-	e.Positive.Counts, e.Negative.Counts = slices.Clone(e.Positive.Counts), slices.Clone(e.Negative.Counts)
 }
 
 // encode makes the parts of a checkpoint.
@@ -186,8 +151,9 @@ func (e *engine) restore(ctx context.Context, host component.Host) (known bool, 
 		e.begin()
 		return false, nil
 	}
+	inputs, _ := e.intake.Sizes()
 	e.set.Logger.Info("the state is that of the last checkpoint", zap.Uint64("checkpoint", generation.Sequence),
-		zap.Int("series", e.judge.Len()), zap.Int("input_series", len(e.inputs.series)), zap.Int("series_left_out", left))
+		zap.Int("series", e.judge.Len()), zap.Int("input_series", inputs), zap.Int("series_left_out", left))
 	e.touchAll()
 	return true, nil
 }
@@ -207,11 +173,11 @@ func (e *engine) takeUp(parts map[string][]byte) (left int, err error) {
 			}
 			series = append(series, some...)
 		case strings.HasPrefix(name, inputsPart):
-			var some []inputState
+			var some []intake.InputState
 			if err := checkpoint.Decode(part, &some); err != nil {
 				return 0, fmt.Errorf("%s: %w", name, err)
 			}
-			if err := e.inputs.restore(some, e.now().UnixNano()); err != nil {
+			if err := e.intake.RestoreInputs(some, e.now().UnixNano()); err != nil {
 				return 0, fmt.Errorf("%s: %w", name, err)
 			}
 		case name == spansPart:
@@ -219,13 +185,13 @@ func (e *engine) takeUp(parts map[string][]byte) (left int, err error) {
 			if err := checkpoint.Decode(part, &seen); err != nil {
 				return 0, fmt.Errorf("%s: %w", name, err)
 			}
-			e.spansSeen.restore(seen)
+			e.intake.RestoreSpans(seen)
 		}
 	}
 	if left, err = e.judge.Restore(head.Judge, series); err != nil {
 		return left, err
 	}
-	if err := e.watermark.Restore(head.Watermark, e.now().UnixNano()); err != nil {
+	if err := e.intake.Watermark.Restore(head.Watermark, e.now().UnixNano()); err != nil {
 		return left, fmt.Errorf("%s: %w", headPart, err)
 	}
 	for i := range head.Events {
@@ -237,64 +203,5 @@ func (e *engine) takeUp(parts map[string][]byte) (left int, err error) {
 // touchAll makes the next checkpoint write everything.
 func (e *engine) touchAll() {
 	e.judge.Touch()
-	e.inputs.touchAll()
-	e.spansSeen.touched = true
-}
-
-func (s *inputs) touchAll() {
-	for i := range s.touched {
-		s.touched[i] = true
-	}
-}
-
-// takeTouched is the state of the shards with input series that have changed since the last call.
-func (s *inputs) takeTouched() map[int][]inputState {
-	shards := map[int][]inputState{}
-	for i, touched := range s.touched {
-		if touched {
-			shards[i] = nil
-		}
-	}
-	s.touched = [judge.Shards]bool{}
-	for id, in := range s.series {
-		shard := int(id % judge.Shards)
-		if states, touched := shards[shard]; touched {
-			shards[shard] = append(states, in.state(id))
-		}
-	}
-	return shards
-}
-
-// state is the input series at rest. It shares nothing with the living one.
-func (in *input) state(id uint64) inputState {
-	st := inputState{ID: id, Number: in.number.State(), Explicit: in.explicit.State(), Unknown: in.unknown, Once: in.once.State()}
-	if in.exponential != nil {
-		st.Exponential = in.exponential.State()
-	}
-	if st.Explicit != nil {
-		st.Explicit.Last.Counts = slices.Clone(st.Explicit.Last.Counts)
-	}
-	if st.Exponential != nil {
-		detachBuckets(&st.Exponential.Last)
-	}
-	return st
-}
-
-// restore takes up input series at a wall time. They find their SLOs with their next point.
-func (s *inputs) restore(states []inputState, now int64) error {
-	shared := func(bounds []float64) []float64 { return s.layouts.share(bounds).bounds }
-	for i := range states {
-		st := &states[i]
-		in := &input{unknown: st.Unknown, heard: now}
-		s.series[st.ID] = in
-		errs := []error{in.number.Restore(st.Number), in.explicit.Restore(st.Explicit, shared), in.once.Restore(st.Once)}
-		if st.Exponential != nil {
-			in.exponential = &delta.Exponential{}
-			errs = append(errs, in.exponential.Restore(st.Exponential))
-		}
-		if err := errors.Join(errs...); err != nil {
-			return fmt.Errorf("input series %x: %w", st.ID, err)
-		}
-	}
-	return nil
+	e.intake.TouchAll()
 }

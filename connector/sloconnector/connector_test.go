@@ -530,7 +530,8 @@ func TestInputSeriesAreBounded(t *testing.T) {
 	r.send(md)
 	assert.Equal(t, map[string]int64{"series_limit": 7}, r.refused())
 	r.wait(2 * time.Hour)
-	assert.Empty(t, r.inputs.series, "idle series expire")
+	inputs, _ := r.intake.Sizes()
+	assert.Zero(t, inputs, "idle series expire")
 }
 
 func TestUnchangedResultsAreRepeated(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
-	"github.com/otelcol-llm/otelcol-llm/internal/attrs"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 )
@@ -128,26 +128,29 @@ func isDistribution(name string) bool {
 	return name == sliDistribution.Name || name == "slo_sli_distribution"
 }
 
-// distribution takes what other connectors have heard.
-func (e *engine) distribution(b *batch) {
-	switch b.metric.Type() {
+// distribution takes what other connectors have heard, and reports whether a metric is that.
+func (e *engine) distribution(b *intake.Batch) bool {
+	if !isDistribution(b.Metric.Name()) {
+		return false
+	}
+	counts := &e.intake.Counts
+	switch b.Metric.Type() {
 	case pmetric.MetricTypeHistogram, pmetric.MetricTypeExponentialHistogram:
 	default:
-		e.counts.refuse(unsupportedShape, pointsOf(b.metric))
-		return
+		counts.Refuse(intake.UnsupportedShape, intake.Points(b.Metric))
+		return true
 	}
-	if temporalityOf(b.metric) != pmetric.AggregationTemporalityDelta {
-		e.counts.refuse(noTemporality, pointsOf(b.metric))
-		return
+	if intake.Temporality(b.Metric) != pmetric.AggregationTemporalityDelta {
+		counts.Refuse(intake.NoTemporality, intake.Points(b.Metric))
+		return true
 	}
-	if b.metric.Type() == pmetric.MetricTypeExponentialHistogram {
-		for _, p := range b.metric.ExponentialHistogram().DataPoints().All() {
-			h := &e.input.exponential
-			h.Scale, h.ZeroCount, h.ZeroThreshold, h.Factor = p.Scale(), p.ZeroCount(), p.ZeroThreshold(), factorOf(p.Attributes())
-			copyBuckets(&h.Positive, p.Positive())
-			copyBuckets(&h.Negative, p.Negative())
+	if b.Metric.Type() == pmetric.MetricTypeExponentialHistogram {
+		for _, p := range b.Metric.ExponentialHistogram().DataPoints().All() {
+			h := &e.heard.exponential
+			intake.CopyExponential(h, p)
+			h.Factor = factorOf(p.Attributes())
 			if !(h.Factor > 0) || math.IsInf(h.Factor, 1) || !h.Normalize() || h.Count() != p.Count() {
-				e.counts.refuse(badBuckets, 1)
+				counts.Refuse(intake.BadBuckets, 1)
 				continue
 			}
 			part(e, b, p, func(s *judge.Series, at int64, outcome string) bool {
@@ -158,13 +161,14 @@ func (e *engine) distribution(b *batch) {
 				return s.AddJudged(at, h, h.Count(), judge.Outcome(o))
 			})
 		}
-		return
+		return true
 	}
-	for _, p := range b.metric.Histogram().DataPoints().All() {
-		bounds, counts := p.ExplicitBounds().AsRaw(), e.input.copyCounts(p.BucketCounts())
-		n, ok := sketch.Total(counts)
-		if !ok || !sketch.Valid(bounds, counts) || n != p.Count() || math.IsNaN(p.Sum()) || math.IsInf(p.Sum(), 0) {
-			e.counts.refuse(badBuckets, 1)
+	for _, p := range b.Metric.Histogram().DataPoints().All() {
+		e.heard.counts = intake.AppendCounts(e.heard.counts[:0], p.BucketCounts())
+		bounds, buckets := p.ExplicitBounds().AsRaw(), e.heard.counts
+		n, ok := sketch.Total(buckets)
+		if !ok || !sketch.Valid(bounds, buckets) || n != p.Count() || math.IsNaN(p.Sum()) || math.IsInf(p.Sum(), 0) {
+			counts.Refuse(intake.BadBuckets, 1)
 			continue
 		}
 		part(e, b, p, func(s *judge.Series, at int64, outcome string) bool {
@@ -181,59 +185,57 @@ func (e *engine) distribution(b *batch) {
 			case outcome == outcomeExpected:
 				s.AddExpected(at, p.Sum())
 			default:
-				return s.AddExplicit(at, bounds, counts, n)
+				return s.AddExplicit(at, bounds, buckets, n)
 			}
 			return true
 		})
 	}
+	return true
 }
 
 // part finds the series that a point is a part of, and gives it the pane that the point is for.
 func part[P interface {
-	dataPoint
+	Attributes() pcommon.Map
+	Timestamp() pcommon.Timestamp
 	StartTimestamp() pcommon.Timestamp
-}](e *engine, b *batch, p P, add func(s *judge.Series, at int64, outcome string) bool) {
+}](e *engine, b *intake.Batch, p P, add func(s *judge.Series, at int64, outcome string) bool) {
 	start, end := int64(p.StartTimestamp()), int64(p.Timestamp())
 	i := e.judge.IndexOf(text(p.Attributes(), labels.SLOID))
 	switch {
 	case start <= 0 || end <= start:
-		e.counts.refuse(noTimestamp, 1)
+		e.intake.Counts.Refuse(intake.NoTimestamp, 1)
 		return
-	case e.watermark.Ahead(end, b.now):
-		e.counts.refuse(future, 1)
+	case e.intake.Watermark.Ahead(end, b.Now()):
+		e.intake.Counts.Refuse(intake.Future, 1)
 		return
 	case i < 0:
-		e.counts.refuse(unknownSLO, 1)
+		e.intake.Counts.Refuse(intake.UnknownSLO, 1)
 		return
 	}
-	in := e.inputs.get(attrs.Combine(b.stream, attrs.Hash(p.Attributes())), b.now)
-	if in == nil {
-		e.counts.refuse(seriesLimit, 1)
+	in := b.Input(p.Attributes())
+	if in == nil || b.Again(in, p.StartTimestamp(), end) {
 		return
 	}
-	if e.again(b, in, p.StartTimestamp(), end) {
-		return
-	}
-	values := e.input.values[:0]
+	values := e.heard.values[:0]
 	for _, key := range e.judge.GroupBy(i) {
 		values = append(values, text(p.Attributes(), key))
 	}
-	e.input.values = values
+	e.heard.values = values
 	s := e.judge.Series(i, values)
 	if _, overflow := p.Attributes().Get("otel.metric.overflow"); overflow {
 		s = e.judge.Overflow(i)
 	}
-	b.newest = max(b.newest, end)
+	b.Heard(end)
 	if e.judge.Late(s, start) {
-		e.counts.refuse(tooLate, 1)
+		e.intake.Counts.Refuse(intake.Late, 1)
 		return
 	}
 	if !add(s, start, text(p.Attributes(), "outcome")) {
-		e.counts.refuse(layoutLimit, 1)
+		e.intake.Counts.Refuse(intake.LayoutLimit, 1)
 		return
 	}
 	s.Heard(start, end)
-	e.counts.accepted++
+	e.intake.Counts.Accepted++
 }
 
 // factorOf is what multiplies the boundaries of an exponential histogram: 1 where nothing is said, NaN where it is no number.

@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/alertmanager"
 	"github.com/otelcol-llm/otelcol-llm/internal/doctest"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
 
@@ -79,7 +80,7 @@ func TestREADMEHasEveryMetricAndReason(t *testing.T) {
 	for _, m := range table {
 		doctest.Has(t, "`"+m.Name+"`")
 	}
-	for _, name := range reasonNames[none+1:] {
+	for _, name := range intake.Reasons() {
 		doctest.Has(t, "| `"+name+"` |")
 	}
 }

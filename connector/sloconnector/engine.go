@@ -19,8 +19,9 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/catalog"
 	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
-	"github.com/otelcol-llm/otelcol-llm/internal/selection"
+	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
@@ -58,15 +59,10 @@ type engine struct {
 	// mu guards what follows. It is never held while something is sent or written.
 	mu        sync.Mutex
 	judge     *judge.Judge
-	uses      *selection.Metrics
-	spans     *selection.Spans
-	records   *selection.Records
-	watermark *window.Watermark
-	inputs    *inputs
-	spansSeen recent
-	input     scratch
-	counts    counts
-	begun     time.Time // wall clock
+	selectors *intake.Selectors
+	intake    *intake.Intake
+	balances  judge.Balance // scratch
+	begun     time.Time     // wall clock
 	refreshed time.Time
 	turns     uint64
 	lagTold   time.Time
@@ -74,8 +70,13 @@ type engine struct {
 	warned    map[string]bool // what was said once, by what it is and slo_id
 	lookAt    time.Time       // when to say which SLOs have had no input; zero when that is said
 	parts     distributions
-	outbox    outbox
-	alerted   struct { // when what is open was looked at last
+	heard     struct { // scratch for what others tell
+		counts      []uint64
+		exponential sketch.Exponential
+		values      []string
+	}
+	outbox  outbox
+	alerted struct { // when what is open was looked at last
 		changes uint64
 		at      time.Time
 	}
@@ -178,11 +179,13 @@ func (e *engine) prepare(host component.Host) error {
 // begin makes a state that knows nothing. The caller holds the mutex.
 func (e *engine) begin() {
 	e.judge = judge.New(e.slos, e.judgeOptions())
-	e.watermark = window.NewWatermark(window.WatermarkOptions{
-		Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
+	e.intake = intake.New(e.selectors, sink{e}, intake.Options{
+		Watermark: window.WatermarkOptions{
+			Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
+		},
+		MaxInputs: e.cfg.MaxInputSeries, TTL: e.cfg.SeriesTTL, MaxRecentSpans: e.cfg.MaxRecentSpans,
+		Tenants: e.tenants, Take: e.distribution, Logger: e.set.Logger,
 	})
-	e.inputs = newInputs(e.cfg.MaxInputSeries, e.cfg.SeriesTTL)
-	e.spansSeen = newRecent(e.cfg.MaxRecentSpans)
 	e.outbox.pending = nil
 	e.begun = e.now()
 }
@@ -241,17 +244,17 @@ func (e *engine) close(ctx context.Context) error {
 }
 
 // hear lets listen hear a batch as a whole before anything closes: the order of items inside it has no say in what is late.
-func (e *engine) hear(ctx context.Context, listen func(now int64)) {
+func (e *engine) hear(ctx context.Context, listen func(in *intake.Intake, now int64)) {
 	begin := e.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.judge == nil {
 		return // not started
 	}
-	listen(begin.UnixNano())
+	listen(e.intake, begin.UnixNano())
 	// Windows close in event time only now.
-	e.judge.Advance(e.watermark.Advance(begin.UnixNano(), window.Unset))
-	e.own.consumed(ctx, &e.counts, e.now().Sub(begin))
+	e.judge.Advance(e.intake.Watermark.Advance(begin.UnixNano(), window.Unset))
+	e.own.consumed(ctx, &e.intake.Counts, e.now().Sub(begin))
 }
 
 // advance closes what the wall clock allows to close although nothing comes in, by the catalog as it is now.
@@ -260,8 +263,8 @@ func (e *engine) advance(context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
-	e.judge.Advance(e.watermark.Advance(now.UnixNano(), e.judge.LastEnd()))
-	e.inputs.expire(now.UnixNano())
+	e.judge.Advance(e.intake.Watermark.Advance(now.UnixNano(), e.judge.LastEnd()))
+	e.intake.Expire(now.UnixNano())
 	e.own.sizes(e)
 	if !e.lookAt.IsZero() && now.After(e.lookAt) {
 		e.lookAt = time.Time{}

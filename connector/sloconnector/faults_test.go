@@ -22,6 +22,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 )
 
 // Scenario: two points of one cumulative exponential histogram at different scales, far out and without a value.
@@ -63,7 +65,7 @@ func TestWrongClocksDoNotStopTheVerdict(t *testing.T) {
 		r.wait(time.Minute)
 	}
 	assert.Equal(t, []event{{violationOpened, 30}, {violationClosed, 40}}, r.events())
-	waiting, ignored := r.watermark.Sources()
+	waiting, ignored := r.intake.Watermark.Sources()
 	assert.Equal(t, []int{1, 2}, []int{waiting, ignored})
 }
 
@@ -162,7 +164,7 @@ func TestEveryReasonIsTested(t *testing.T) {
 	tested := "late future no_timestamp no_recorded_value baseline reset stale no_value not_finite sentinel negative out_of_range " +
 		"bad_buckets count_mismatch no_temporality no_interval unsupported_shape condition_error layout_limit series_limit " +
 		"duplicate excluded implausible unknown_slo"
-	assert.ElementsMatch(t, strings.Fields(tested), reasonNames[none+1:])
+	assert.ElementsMatch(t, strings.Fields(tested), intake.Reasons())
 }
 
 func TestAUnitThatChangesIsFollowed(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
-	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 )
 
 // compile makes what finds the data of a catalog, once it is clear that its results can be told apart. An error changes
@@ -25,15 +25,11 @@ func (e *engine) compile(slos *openslo.Catalog) error {
 			}
 		}
 	}
-	uses, err := selection.ForMetrics(slos, e.set)
-	errs = append(errs, err)
-	spans, err := selection.ForTraces(slos, e.set)
-	errs = append(errs, err)
-	records, err := selection.ForLogs(slos, e.set)
+	selectors, err := intake.Compile(slos, e.set)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return err
 	}
-	e.uses, e.spans, e.records = uses, spans, records
+	e.selectors = selectors
 	return nil
 }
 
@@ -51,7 +47,7 @@ func (e *engine) follow() {
 		return
 	}
 	e.judge.Update(slos)
-	e.inputs.generation++ // each input series finds its SLOs anew with its next point, and keeps its last one
+	e.intake.Select(e.selectors)
 	e.announce()
 }
 

@@ -3,294 +3,49 @@
 package sloconnector
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strings"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.uber.org/zap"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/otelcol-llm/otelcol-llm/internal/attrs"
-	"github.com/otelcol-llm/otelcol-llm/internal/labels"
-	"github.com/otelcol-llm/otelcol-llm/internal/selection"
-	"github.com/otelcol-llm/otelcol-llm/internal/window"
+	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
+	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 )
 
-// batch is where the engine stands in a batch while it walks it.
-type batch struct {
-	ctx      context.Context
-	now      int64
-	rm       pmetric.ResourceMetrics
-	sm       pmetric.ScopeMetrics
-	metric   pmetric.Metric
-	matcher  *selection.Matcher
-	resource uint64 // hash
-	scope    uint64
-	stream   uint64 // resource, scope, metric and unit
-	newest   int64  // event time of what was heard of this resource
-}
-
 func (e *engine) consume(ctx context.Context, md pmetric.Metrics) {
-	e.hear(ctx, func(now int64) { e.walkMetrics(ctx, md, now) })
+	e.hear(ctx, func(in *intake.Intake, now int64) { in.Metrics(ctx, md, now) })
 }
 
-func (e *engine) walkMetrics(ctx context.Context, md pmetric.Metrics, now int64) {
-	b := batch{ctx: ctx, now: now}
-	for _, rm := range md.ResourceMetrics().All() {
-		b.rm, b.resource, b.newest = rm, 0, window.Unset
-		for _, sm := range rm.ScopeMetrics().All() {
-			b.sm, b.scope = sm, 0
-			for _, m := range sm.Metrics().All() {
-				b.metric = m
-				if isDistribution(m.Name()) {
-					b.identify()
-					e.distribution(&b)
-				} else if b.matcher = e.uses.Of(m.Name()); b.matcher != nil {
-					b.identify()
-					e.metric(&b)
-				}
-			}
-		}
-		if b.newest != window.Unset {
-			e.watermark.Observe(b.resource, b.newest, now)
-		}
-	}
+func (e *engine) consumeTraces(ctx context.Context, td ptrace.Traces) {
+	e.hear(ctx, func(in *intake.Intake, now int64) { in.Traces(ctx, td, now) })
 }
 
-// identify hashes what all points of the metric have in common, once for all of them. The unit is part of it: a series that
-// changes its unit is another one.
-func (b *batch) identify() {
-	if b.resource == 0 {
-		b.resource = attrs.Combine(attrs.Hash(b.rm.Resource().Attributes()))
-	}
-	if b.scope == 0 {
-		scope := b.sm.Scope()
-		b.scope = attrs.Combine(attrs.String(scope.Name()), attrs.String(scope.Version()), attrs.Hash(scope.Attributes()))
-	}
-	b.stream = attrs.Combine(b.resource, b.scope, attrs.String(b.metric.Name()), attrs.String(b.metric.Unit()))
+func (e *engine) consumeLogs(ctx context.Context, ld plog.Logs) {
+	e.hear(ctx, func(in *intake.Intake, now int64) { in.Logs(ctx, ld, now) })
 }
 
-func (e *engine) metric(b *batch) {
-	if unknownTemporality(b.metric) {
-		e.counts.refuse(noTemporality, pointsOf(b.metric))
-		return
-	}
-	switch m := b.metric; m.Type() {
-	case pmetric.MetricTypeGauge:
-		for _, p := range m.Gauge().DataPoints().All() {
-			if in, at := find(e, b, p); in != nil {
-				e.number(b, in, at, p, false, 0)
-			}
-		}
-	case pmetric.MetricTypeSum:
-		for _, p := range m.Sum().DataPoints().All() {
-			if in, at := find(e, b, p); in != nil {
-				e.sum(b, in, at, m.Sum(), p)
-			}
-		}
-	case pmetric.MetricTypeHistogram:
-		for _, p := range m.Histogram().DataPoints().All() {
-			if in, at := find(e, b, p); in != nil {
-				e.histogram(b, in, at, m.Histogram().AggregationTemporality(), p)
-			}
-		}
-	case pmetric.MetricTypeExponentialHistogram:
-		for _, p := range m.ExponentialHistogram().DataPoints().All() {
-			if in, at := find(e, b, p); in != nil {
-				e.exponential(b, in, at, m.ExponentialHistogram().AggregationTemporality(), p)
-			}
-		}
-	case pmetric.MetricTypeSummary:
-		for _, p := range m.Summary().DataPoints().All() {
-			if in, at := find(e, b, p); in != nil {
-				e.summary(b, in, at, p)
-			}
-		}
-	default:
-	}
+// sink gives the judge what the intake finds. Its series are all the judge's.
+type sink struct{ engine *engine }
+
+func (s sink) GroupBy(slo int) []string { return s.engine.judge.GroupBy(slo) }
+
+func (s sink) Series(slo int, values []string) intake.Series {
+	return s.engine.judge.Series(slo, values)
 }
 
-// unknownTemporality reports whether it cannot be told what the points of a metric mean.
-func unknownTemporality(m pmetric.Metric) bool {
-	switch m.Type() {
-	case pmetric.MetricTypeSum, pmetric.MetricTypeHistogram, pmetric.MetricTypeExponentialHistogram:
-		t := temporalityOf(m)
-		return t != pmetric.AggregationTemporalityDelta && t != pmetric.AggregationTemporalityCumulative
-	default:
-		return false
-	}
+func (s sink) Late(of intake.Series, t int64) bool { return s.engine.judge.Late(of.(*judge.Series), t) }
+
+func (s sink) PaneStart(slo int, t int64) int64 { return s.engine.judge.PaneStart(slo, t) }
+
+func (s sink) WindowStart(slo int, t int64) int64 { return s.engine.judge.WindowStart(slo, t) }
+
+func (s sink) LateBefore() int64 { return s.engine.judge.LateBefore() }
+
+func (s sink) Exemplar(of intake.Series, t int64, x intake.Exemplar) {
+	of.(*judge.Series).AddExemplar(t, judge.Exemplar{TraceID: x.TraceID, SpanID: x.SpanID, Value: x.Value})
 }
 
-func temporalityOf(m pmetric.Metric) pmetric.AggregationTemporality {
-	switch m.Type() {
-	case pmetric.MetricTypeSum:
-		return m.Sum().AggregationTemporality()
-	case pmetric.MetricTypeHistogram:
-		return m.Histogram().AggregationTemporality()
-	case pmetric.MetricTypeExponentialHistogram:
-		return m.ExponentialHistogram().AggregationTemporality()
-	default:
-		return pmetric.AggregationTemporalityUnspecified
-	}
-}
-
-func pointsOf(m pmetric.Metric) int {
-	switch m.Type() {
-	case pmetric.MetricTypeSum:
-		return m.Sum().DataPoints().Len()
-	case pmetric.MetricTypeHistogram:
-		return m.Histogram().DataPoints().Len()
-	case pmetric.MetricTypeExponentialHistogram:
-		return m.ExponentialHistogram().DataPoints().Len()
-	case pmetric.MetricTypeGauge:
-		return m.Gauge().DataPoints().Len()
-	case pmetric.MetricTypeSummary:
-		return m.Summary().DataPoints().Len()
-	default:
-		return 0
-	}
-}
-
-// dataPoint is what the points of all shapes have in common.
-type dataPoint interface {
-	Attributes() pcommon.Map
-	Timestamp() pcommon.Timestamp
-	Flags() pmetric.DataPointFlags
-}
-
-// find returns the input series of a point and the point's event time, or nil for a point that is refused or that no SLO
-// selects. Conditions come first: what no SLO selects is neither refused nor remembered.
-func find[P dataPoint](e *engine, b *batch, p P) (*input, int64) {
-	if !selects(e, b, p) {
-		return nil, 0
-	}
-	at := int64(p.Timestamp())
-	switch {
-	case p.Flags().NoRecordedValue():
-		e.counts.refuse(noRecordedValue, 1)
-		return nil, 0
-	case at == 0:
-		e.counts.refuse(noTimestamp, 1)
-		return nil, 0
-	case at < 0 || e.watermark.Ahead(at, b.now): // a time beyond 2262 is negative
-		e.counts.refuse(future, 1)
-		return nil, 0
-	}
-	id := attrs.Combine(b.stream, identity(p.Attributes()))
-	in := e.inputs.get(id, b.now)
-	if in == nil {
-		e.counts.refuse(seriesLimit, 1)
-		return nil, 0
-	}
-	if in.generation != e.inputs.generation {
-		in.bindings, in.counts, in.generation = nil, false, e.inputs.generation
-	}
-	if !in.serves(e.input.uses) {
-		e.bind(b, in, p.Attributes())
-	}
-	return in, at
-}
-
-// identity is the hash of a point's own attributes. Labels that slo_schema has written are not among them: they change with
-// the catalog, and the series is the same all the same.
-func identity(point pcommon.Map) uint64 {
-	if _, labelled := point.Get(labels.SLOID); labelled {
-		return attrs.HashWithout(point, written)
-	}
-	return attrs.Hash(point)
-}
-
-var written = append(labels.Canonical[:], labels.SLOIDs)
-
-// selects finds the uses that a point serves, into the scratch, and reports whether there are any. A point that serves none
-// because a condition could not be evaluated is refused.
-func selects[P dataPoint](e *engine, b *batch, p P) bool {
-	uses, err := selection.Match(b.ctx, b.matcher, e.input.memory, b.rm, b.sm, b.metric, p)
-	if len(uses) > cap(e.input.memory) {
-		e.input.memory = make([]int, 0, len(uses))
-	}
-	e.input.uses = uses
-	if err != nil {
-		e.set.Logger.Debug("a condition could not be evaluated", zap.String("metric", b.metric.Name()), zap.Error(err))
-		if len(uses) == 0 {
-			e.counts.refuse(conditionError, 1)
-		}
-	}
-	return len(uses) > 0
-}
-
-// bind finds the judged series that an input series counts for by the uses of its point, besides those that earlier points
-// had: a condition may look at more than the attributes.
-func (e *engine) bind(b *batch, in *input, point pcommon.Map) {
-	for _, i := range e.input.uses {
-		at, found := slices.BinarySearchFunc(in.bindings, i, func(t binding, i int) int { return cmp.Compare(t.use.Index, i) })
-		if found {
-			continue
-		}
-		use := &e.uses.Uses()[i]
-		keys := e.judge.GroupBy(use.SLO)
-		values := make([]string, len(keys))
-		for k, key := range keys {
-			v := e.groupValue(key, point, b.sm.Scope().Attributes(), b.rm.Resource().Attributes())
-			values[k] = strings.Clone(v) // a part of the batch's memory would keep all of it
-		}
-		t := binding{use: use, scale: use.Scale(b.metric.Name(), b.metric.Unit()), slo: use.SLO, values: values}
-		in.bindings = slices.Insert(in.bindings, at, t)
-		in.counts = in.counts || use.Counter
-	}
-}
-
-// give hands a point, which tells of what happened since an event time, to the bindings that take it, those of the uses it
-// serves whose window is still open, and counts it once: as accepted if it counted for any SLO, else by the last reason why
-// it did not.
-func (e *engine) give(b *batch, in *input, since, at int64, exemplars pmetric.ExemplarSlice, add func(t *binding) reason) {
-	why, counted := none, false
-	uses := e.input.uses
-	for i := range in.bindings {
-		t := &in.bindings[i]
-		if len(uses) == 0 || uses[0] != t.use.Index {
-			continue
-		}
-		uses = uses[1:]
-		if t.series == nil || t.series.Gone() {
-			t.series = e.judge.Series(t.slo, t.values)
-		}
-		if e.judge.Late(t.series, at) {
-			why = tooLate
-			continue
-		}
-		if e.judge.Excluded(t.slo, at) {
-			why = excluded
-			continue
-		}
-		if r := add(t); r != none {
-			why = r
-			continue
-		}
-		counted = true
-		if since > 0 && since < at {
-			t.series.Cover(since, at)
-		}
-		e.addExemplars(t, at, exemplars)
-	}
-	if counted || why == tooLate || why == excluded {
-		b.newest = max(b.newest, at)
-	}
-	if counted {
-		e.counts.accepted++
-	} else {
-		e.counts.refuse(why, 1)
-	}
-}
-
-// again reports whether a delta point was heard before: a client may send a request again that was taken in part.
-func (e *engine) again(b *batch, in *input, start pcommon.Timestamp, at int64) bool {
-	if start == 0 || !in.once.Seen(int64(start), at, e.judge.LateBefore()) {
-		return false
-	}
-	b.newest = max(b.newest, at)
-	e.counts.refuse(duplicate, 1)
-	return true
+func (s sink) Unknown(slo int) {
+	s.engine.warnOnce("some values of an SLO are not a number: they could be good or bad", s.engine.judge.SLO(slo))
 }

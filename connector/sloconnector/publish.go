@@ -125,7 +125,7 @@ func (p *pages) done() []*emit.Batch {
 // lag tells how far behind the verdicts are.
 func (e *engine) lag(batch *emit.Batch, now time.Time) {
 	since := e.begun
-	if at := e.watermark.At(); at != window.Unset {
+	if at := e.intake.Watermark.At(); at != window.Unset {
 		since = time.Unix(0, at)
 	}
 	batch.Resource("", func(m pcommon.Map) { e.describeCollector(m) }).
@@ -196,7 +196,7 @@ func (e *engine) events(to emit.Series, s *judge.Series) {
 
 // balance writes what the books of a series say.
 func (e *engine) balance(to emit.Series, s *judge.Series) {
-	b := &e.input.balance
+	b := &e.balances
 	if !s.Balance(b) {
 		return
 	}

@@ -13,58 +13,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 )
-
-// reason says why a selected point was not counted.
-type reason int
-
-const (
-	none reason = iota
-	tooLate
-	future
-	noTimestamp
-	noRecordedValue
-	baseline
-	reset
-	stale
-	noValue
-	notFinite
-	sentinel
-	outOfRange
-	negative
-	badBuckets
-	countMismatch
-	noTemporality
-	noInterval
-	unsupportedShape
-	conditionError
-	layoutLimit
-	seriesLimit
-	duplicate
-	excluded
-	implausible
-	unknownSLO
-	reasons
-)
-
-// reasonNames are the values of the attribute reason, explained in README.md.
-var reasonNames = [reasons]string{
-	tooLate: "late", future: "future", noTimestamp: "no_timestamp", noRecordedValue: "no_recorded_value",
-	baseline: "baseline", reset: "reset", stale: "stale", noValue: "no_value", notFinite: "not_finite", outOfRange: "out_of_range", sentinel: "sentinel",
-	negative: "negative", badBuckets: "bad_buckets", countMismatch: "count_mismatch", noTemporality: "no_temporality",
-	noInterval: "no_interval", unsupportedShape: "unsupported_shape", conditionError: "condition_error",
-	layoutLimit: "layout_limit", seriesLimit: "series_limit",
-	duplicate: "duplicate", excluded: "excluded", implausible: "implausible", unknownSLO: "unknown_slo",
-}
-
-// counts collects what happened to the points of a batch, so that instruments are touched once a batch.
-type counts struct {
-	accepted int64
-	refused  [reasons]int64
-}
-
-// refuse counts points that did not count; none is for those that no SLO selects, which are nobody's.
-func (c *counts) refuse(why reason, n int) { c.refused[why] += int64(n) }
 
 // telemetry is what the connector says of itself.
 type telemetry struct {
@@ -76,8 +26,8 @@ type telemetry struct {
 	saves      metric.Float64Histogram
 	failed     metric.Int64Counter
 	evaluation metric.Float64Histogram
-	reasons    [reasons]metric.MeasurementOption
-	told       uint64 // evictions counted so far
+	reasons    []metric.MeasurementOption // by intake.Reason
+	told       uint64                     // evictions counted so far
 
 	// gauges are observed, so that they end with the component.
 	gauges  []gauge
@@ -123,8 +73,9 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	t.saves, errs[7] = meter.Float64Histogram("otelcol_slo_checkpoint_duration", metric.WithUnit("s"),
 		metric.WithDescription("Time spent on writing one checkpoint."),
 		metric.WithExplicitBucketBoundaries(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5))
-	for i, name := range reasonNames {
-		t.reasons[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
+	t.reasons = make([]metric.MeasurementOption, len(intake.Reasons())+1)
+	for i, name := range intake.Reasons() {
+		t.reasons[intake.Reason(i)+1] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
 	}
 	return t, errors.Join(append(errs[:], t.register(meter))...)
 }
@@ -161,17 +112,13 @@ func (t *telemetry) register(meter metric.Meter) error {
 func (t *telemetry) shutdown() error { return t.observe.Unregister() }
 
 // consumed hands a batch's counts on and clears them.
-func (t *telemetry) consumed(ctx context.Context, c *counts, took time.Duration) {
-	if c.accepted > 0 {
-		t.accepted.Add(ctx, c.accepted)
+func (t *telemetry) consumed(ctx context.Context, c *intake.Counts, took time.Duration) {
+	if c.Accepted > 0 {
+		t.accepted.Add(ctx, c.Accepted)
 	}
-	for i, n := range c.refused {
-		if n > 0 && reason(i) != none {
-			t.refused.Add(ctx, n, t.reasons[i])
-		}
-	}
+	c.Refused(func(why intake.Reason, n int64) { t.refused.Add(ctx, n, t.reasons[why]) })
 	t.evaluation.Record(ctx, took.Seconds())
-	*c = counts{}
+	*c = intake.Counts{}
 }
 
 // saved notes a checkpoint.
@@ -186,14 +133,15 @@ func (t *telemetry) saved(ctx context.Context, took time.Duration, size int, ok 
 
 // sizes notes how full the maps are. The caller holds the engine's mutex.
 func (t *telemetry) sizes(e *engine) {
-	waiting, ignored := e.watermark.Sources()
+	waiting, ignored := e.intake.Watermark.Sources()
+	inputs, spans := e.intake.Sizes()
 	for i, n := range map[int]int{
-		seriesGauge: e.judge.Len(), inputsGauge: len(e.inputs.series), sourcesGauge: waiting, ignoredSourcesGauge: ignored,
-		spansGauge: e.spansSeen.len(),
+		seriesGauge: e.judge.Len(), inputsGauge: inputs, sourcesGauge: waiting, ignoredSourcesGauge: ignored,
+		spansGauge: spans,
 	} {
 		t.gauges[i].value.Store(int64(n))
 	}
-	if evicted := e.judge.Evicted() + e.inputs.evicted; evicted > t.told {
+	if evicted := e.judge.Evicted() + e.intake.Evicted(); evicted > t.told {
 		t.evicted.Add(context.Background(), int64(evicted-t.told))
 		t.told = evicted
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	MinShift float64
 	// MinExcess is the least difference of the shares beyond a threshold that matters: 0.0025 is one request in 400.
 	MinExcess float64
+	// OnlySignificant looks for the size of a shift only where there may be one: that takes longer than all else.
+	OnlySignificant bool
 }
 
 // DefaultOptions are α = 1 %, 100 values a side, a shift of 5 %, and one request in 400.
@@ -60,7 +62,9 @@ type Promise struct {
 
 // Shift is by how much the candidate as a whole is worse.
 type Shift struct {
-	Effect float64 // as a share: 0.1 when it is 10 % slower, or has 10 % less of what should be high
+	// Effect is a share: 0.1 when it is 10 % slower, or has 10 % less of what should be high. It is NaN where it
+	// was not looked for (Options.OnlySignificant).
+	Effect float64
 	P      float64 // Mann and Whitney's, one-sided
 }
 
@@ -112,12 +116,17 @@ func Compare(bins []Bin, p Promise, o Options) Result {
 		return r
 	}
 	objective := p.Objective
-	r.Shift.Effect = Ratio(bins) - 1
+	plain := bins
 	if p.HigherIsBetter {
-		r.Shift.Effect = -r.Shift.Effect
 		bins, objective = mirrored(bins), -objective
 	}
 	_, r.Shift.P = MannWhitney(bins)
+	r.Shift.Effect = math.NaN()
+	if !o.OnlySignificant || r.Shift.P/shiftWeight <= o.Alpha {
+		if r.Shift.Effect = Ratio(plain) - 1; p.HigherIsBetter {
+			r.Shift.Effect = -r.Shift.Effect
+		}
+	}
 	r.Objective = exceedance(bins, objective, r.Reference, r.Candidate)
 	r.Tail = exceedance(bins, tail(bins), r.Reference, r.Candidate)
 	r.P = min(r.Shift.P/shiftWeight, r.Objective.P/objectiveWeight, r.Tail.P/tailWeight, 1)
@@ -136,13 +145,15 @@ func Decide(results []Result, o Options) {
 		}
 	}
 	adjusted := BenjaminiHochberg(p)
-	// What the greatest P was that is still significant: a test on its own has to be below that as well.
-	level := 0.0
-	for i, a := range adjusted {
+	// The level that the correction leaves: a test on its own has to be below that as well. It need not be the one with the
+	// least P, which may have found what does not matter.
+	found := 0
+	for _, a := range adjusted {
 		if a <= o.Alpha {
-			level = max(level, p[i])
+			found++
 		}
 	}
+	level := o.Alpha * float64(found) / float64(max(len(p), 1))
 	for i := range results {
 		r := &results[i]
 		if !r.enough(o) {

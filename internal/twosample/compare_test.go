@@ -203,3 +203,34 @@ func TestAnOptionThatIsWrongIsNamed(t *testing.T) {
 	f("min samples: 19 is below 20", func(o *Options) { o.MinSamples = 19 })
 	f("want numbers not below 0", func(o *Options) { o.MinShift = math.NaN() })
 }
+
+// Scenario: 30 of 1,000 requests fail where 5 did. The test for shifts is significant as well, more so than that for
+// exceedances, and its effect is none.
+// Guarantees: what one test finds is not lost because another finds something that does not matter.
+func TestAnEffectIsNotHiddenByAMoreSignificantOneThatDoesNotMatter(t *testing.T) {
+	bins := []Bin{{Lo: 1, Hi: 1, Reference: 995, Candidate: 970}, {Lo: 2, Hi: 2, Reference: 5, Candidate: 30}}
+	results := []Result{Compare(bins, Promise{Objective: 1.5}, DefaultOptions())}
+	Decide(results, DefaultOptions())
+	assert.Less(t, results[0].Shift.P/shiftWeight, results[0].Objective.P/objectiveWeight)
+	assert.Equal(t, Degraded, results[0].Verdict)
+}
+
+// Guarantees: to look for the size of a shift only where it is significant changes no verdict.
+func TestOnlySignificantChangesNoVerdict(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 0))
+	lazy := DefaultOptions()
+	lazy.OnlySignificant = true
+	for i := range 200 {
+		var reference, candidate []float64
+		for range 300 {
+			reference = append(reference, math.Exp(0.4*r.NormFloat64()))
+			candidate = append(candidate, (1+0.001*float64(i))*math.Exp(0.4*r.NormFloat64()))
+		}
+		bins := Values(nil, reference, candidate)
+		all := []Result{Compare(bins, Promise{Objective: 3}, DefaultOptions())}
+		some := []Result{Compare(bins, Promise{Objective: 3}, lazy)}
+		Decide(all, DefaultOptions())
+		Decide(some, lazy)
+		assert.Equal(t, all[0].Verdict, some[0].Verdict)
+	}
+}

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sloconnector
+package intake
 
 import (
 	"context"
-	"encoding/binary"
 	"math"
 
-	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/internal/attrs"
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
@@ -23,7 +20,7 @@ import (
 
 // Spans and log records are events of their own: each says exactly what happened in one request.
 
-// item is what the engine needs of a span or log record.
+// item is what an Intake needs of a span or log record.
 type item struct {
 	attributes, scope, resource pcommon.Map
 	at                          int64 // event time: the end of a span
@@ -38,17 +35,14 @@ var (
 	logsSource   = attrs.String("logs")
 )
 
-func (e *engine) consumeTraces(ctx context.Context, td ptrace.Traces) {
-	e.hear(ctx, func(now int64) { e.walkTraces(ctx, td, now) })
-}
-
-func (e *engine) walkTraces(ctx context.Context, td ptrace.Traces, now int64) {
+// Traces takes a batch in, like Metrics.
+func (e *Intake) Traces(ctx context.Context, td ptrace.Traces, now int64) {
 	for _, rs := range td.ResourceSpans().All() {
 		newest := window.Unset
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, span := range ss.Spans().All() {
 				var err error
-				e.input.found, err = e.spans.Match(ctx, e.input.found, rs, ss, span)
+				e.scratch.found, err = e.spans.Match(ctx, e.scratch.found, rs, ss, span)
 				newest = max(newest, e.request(err, now, item{
 					span.Attributes(), ss.Scope().Attributes(), rs.Resource().Attributes(),
 					int64(span.EndTimestamp()), span.TraceID(), span.SpanID(),
@@ -56,22 +50,19 @@ func (e *engine) walkTraces(ctx context.Context, td ptrace.Traces, now int64) {
 			}
 		}
 		if newest != window.Unset {
-			e.watermark.Observe(attrs.Combine(tracesSource, attrs.Hash(rs.Resource().Attributes())), newest, now)
+			e.Watermark.Observe(attrs.Combine(tracesSource, attrs.Hash(rs.Resource().Attributes())), newest, now)
 		}
 	}
 }
 
-func (e *engine) consumeLogs(ctx context.Context, ld plog.Logs) {
-	e.hear(ctx, func(now int64) { e.walkLogs(ctx, ld, now) })
-}
-
-func (e *engine) walkLogs(ctx context.Context, ld plog.Logs, now int64) {
+// Logs takes a batch in, like Metrics.
+func (e *Intake) Logs(ctx context.Context, ld plog.Logs, now int64) {
 	for _, rl := range ld.ResourceLogs().All() {
 		newest := window.Unset
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, record := range sl.LogRecords().All() {
 				var err error
-				e.input.found, err = e.records.Match(ctx, e.input.found, rl, sl, record)
+				e.scratch.found, err = e.records.Match(ctx, e.scratch.found, rl, sl, record)
 				at := record.Timestamp()
 				if at == 0 {
 					at = record.ObservedTimestamp()
@@ -83,70 +74,70 @@ func (e *engine) walkLogs(ctx context.Context, ld plog.Logs, now int64) {
 			}
 		}
 		if newest != window.Unset {
-			e.watermark.Observe(attrs.Combine(logsSource, attrs.Hash(rl.Resource().Attributes())), newest, now)
+			e.Watermark.Observe(attrs.Combine(logsSource, attrs.Hash(rl.Resource().Attributes())), newest, now)
 		}
 	}
 }
 
-// request counts a span or log record for every SLO that it serves (input.found), and returns its event time, or window.Unset
+// request counts a span or log record for every SLO that it serves (scratch.found), and returns its event time, or window.Unset
 // for one that says nothing.
-func (e *engine) request(err error, now int64, it item) int64 {
-	found := e.input.found
+func (e *Intake) request(err error, now int64, it item) int64 {
+	found := e.scratch.found
 	if err != nil {
-		e.set.Logger.Debug("a condition could not be evaluated", zap.Error(err))
+		e.options.Logger.Debug("a condition could not be evaluated", zap.Error(err))
 	}
 	switch {
 	case len(found) == 0 && err != nil:
-		e.counts.refuse(conditionError, 1)
+		e.Counts.Refuse(ConditionError, 1)
 		return window.Unset
 	case len(found) == 0:
 		return window.Unset
 	case it.at == 0:
-		e.counts.refuse(noTimestamp, 1)
+		e.Counts.Refuse(NoTimestamp, 1)
 		return window.Unset
-	case it.at < 0 || e.watermark.Ahead(it.at, now):
-		e.counts.refuse(future, 1)
+	case it.at < 0 || e.Watermark.Ahead(it.at, now):
+		e.Counts.Refuse(Future, 1)
 		return window.Unset
-	case e.spansSeen.again(it.trace, it.span):
-		e.counts.refuse(duplicate, 1)
+	case e.recent.again(it.trace, it.span):
+		e.Counts.Refuse(Duplicate, 1)
 		return it.at
 	}
-	why, counted := none, false
+	why, counted := None, false
 	for i := range found {
-		if r := e.one(found, i, it); r != none {
+		if r := e.one(found, i, it); r != None {
 			why = r
 		} else {
 			counted = true
 		}
 	}
 	if counted {
-		e.counts.accepted++
+		e.Counts.Accepted++
 	} else {
-		e.counts.refuse(why, 1)
+		e.Counts.Refuse(why, 1)
 	}
 	return it.at
 }
 
 // one counts an item for the i-th of the uses that it serves.
-func (e *engine) one(found []selection.Found, i int, it item) reason {
+func (e *Intake) one(found []selection.Found, i int, it item) Reason {
 	f := &found[i]
 	use := f.Use
 	why := valid(f)
-	if why != none {
+	if why != None {
 		return why
 	}
-	if e.judge.Excluded(use.SLO, it.at) {
-		return excluded
+	if e.excluded[use.SLO].cover(it.at) {
+		return Excluded
 	}
-	keys := e.judge.GroupBy(use.SLO)
-	values := e.input.values[:0]
+	keys := e.to.GroupBy(use.SLO)
+	values := e.scratch.values[:0]
 	for _, key := range keys {
 		values = append(values, e.groupValue(key, it.attributes, it.scope, it.resource))
 	}
-	e.input.values = values
-	s := e.judge.Series(use.SLO, values)
-	if e.judge.Late(s, it.at) {
-		return tooLate
+	e.scratch.values = values
+	s := e.to.Series(use.SLO, values)
+	if e.to.Late(s, it.at) {
+		return Late
 	}
 	bad := false
 	switch use.Role {
@@ -157,10 +148,10 @@ func (e *engine) one(found []selection.Found, i int, it item) reason {
 				amount = 0
 			}
 			s.AddAmount(it.at, amount)
-			return none
+			return None
 		}
 		if !s.AddValue(it.at, f.Value) {
-			return layoutLimit
+			return LayoutLimit
 		}
 		bad = true
 	case selection.Good:
@@ -170,7 +161,7 @@ func (e *engine) one(found []selection.Found, i int, it item) reason {
 		bad = true
 	case selection.Total:
 		s.AddTotal(it.at, 1)
-		if inOne(s.SLO().Indicator.Ratio) {
+		if inOne(e.slos.SLOs[use.SLO].Indicator.Ratio) {
 			s.AddParts(it.at, 0, 0, true, true) // one that is not good has said so
 		}
 		bad = !serves(found, use.SLO, selection.Good) && !serves(found, use.SLO, selection.Bad)
@@ -181,12 +172,12 @@ func (e *engine) one(found []selection.Found, i int, it item) reason {
 		s.AddRaw(it.at, 1-f.Value)
 		bad = f.Value > 0
 	default:
-		return unsupportedShape
+		return UnsupportedShape
 	}
 	if bad && !it.trace.IsEmpty() {
-		s.AddExemplar(it.at, judge.Exemplar{TraceID: it.trace, SpanID: it.span, Value: f.Value})
+		e.to.Exemplar(s, it.at, Exemplar{TraceID: it.trace, SpanID: it.span, Value: f.Value})
 	}
-	return none
+	return None
 }
 
 // inOne reports whether an item tells of both parts of a ratio.
@@ -209,93 +200,41 @@ func serves(found []selection.Found, slo int, role selection.Role) bool {
 }
 
 // valid is why a value does not count, none if it does.
-func valid(f *selection.Found) reason {
+func valid(f *selection.Found) Reason {
 	switch use := f.Use; {
 	case f.Err != nil:
-		return conditionError
+		return ConditionError
 	case !f.Counted:
-		return none
+		return None
 	case !f.Has:
-		return noValue
+		return NoValue
 	case math.IsNaN(f.Value), math.IsInf(f.Value, 0):
-		return notFinite
+		return NotFinite
 	case f.Value < 0 && f.Value == -use.Scale("", "") && (use.Range == nil || use.Range.Min > f.Value): // −1, in the unit of the source
-		return sentinel
+		return Sentinel
 	case use.Role == selection.RawSuccess || use.Role == selection.RawFailure:
 		if f.Value < -ratioSlack || f.Value > 1+ratioSlack {
-			return outOfRange
+			return OutOfRange
 		}
 	case use.Rate > 0 && f.Value < 0:
-		return negative
+		return Negative
 	case use.Range != nil && (f.Value < use.Range.Min || f.Value > use.Range.Max):
-		return implausible
+		return Implausible
 	}
-	return none
+	return None
 }
 
 // groupValue is the value of a group-by key, looked up in the point, then the scope, then the resource; the tenant is
 // resolved as it is everywhere.
-func (e *engine) groupValue(key string, point, scope, resource pcommon.Map) string {
+func (e *Intake) groupValue(key string, point, scope, resource pcommon.Map) string {
 	if v, ok := attrs.Lookup(key, point, scope, resource); ok {
+		if e.options.Text != nil {
+			return e.options.Text(key, v)
+		}
 		return v.AsString()
 	}
 	if key == labels.Tenant {
-		return e.tenants.Of(point, scope, resource)
+		return e.options.Tenants.Of(point, scope, resource)
 	}
 	return ""
-}
-
-// recent remembers which spans were heard lately, so that one that is sent again is found. It remembers at least the last
-// half of its limit.
-type recent struct {
-	limit    int
-	now, old map[uint64]struct{}
-	touched  bool // since the last checkpoint
-}
-
-func newRecent(limit int) recent {
-	return recent{limit: limit, now: map[uint64]struct{}{}, old: map[uint64]struct{}{}}
-}
-
-// again reports whether a span was heard before, and remembers it. Items without a span are never known.
-func (r *recent) again(trace pcommon.TraceID, span pcommon.SpanID) bool {
-	if r.limit == 0 || span.IsEmpty() {
-		return false
-	}
-	var id [24]byte
-	copy(id[:], trace[:])
-	copy(id[16:], span[:])
-	key := xxhash.Sum64(id[:])
-	if _, known := r.now[key]; known {
-		return true
-	}
-	if _, known := r.old[key]; known {
-		return true
-	}
-	if 2*len(r.now) >= r.limit {
-		r.now, r.old = r.old, r.now
-		clear(r.now)
-	}
-	r.now[key] = struct{}{}
-	r.touched = true
-	return false
-}
-
-func (r *recent) len() int { return len(r.now) + len(r.old) }
-
-// state is what is remembered, for a checkpoint.
-func (r *recent) state() []byte {
-	b := make([]byte, 0, 8*(len(r.now)+len(r.old)))
-	for _, m := range []map[uint64]struct{}{r.old, r.now} {
-		for key := range m {
-			b = binary.LittleEndian.AppendUint64(b, key)
-		}
-	}
-	return b
-}
-
-func (r *recent) restore(b []byte) {
-	for ; len(b) >= 8 && len(r.old) < r.limit; b = b[8:] {
-		r.old[binary.LittleEndian.Uint64(b)] = struct{}{}
-	}
 }

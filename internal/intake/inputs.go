@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sloconnector
+package intake
 
 import (
 	"time"
 
-	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/internal/delta"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 )
 
-// input is what is remembered of one input series: where its points go, and the last cumulative one.
-type input struct {
+// Input is what is remembered of one input series: where its points go, and the last cumulative one.
+type Input struct {
 	bindings    []binding // by the index of their use, rising
 	number      delta.Number
 	explicit    delta.Explicit
@@ -35,20 +34,19 @@ type scratch struct {
 	difference  sketch.Exponential
 	found       []selection.Found
 	values      []string
-	balance     judge.Balance
 }
 
-// binding is one use of an input series: the judged series that its points count for.
+// binding is one use of an input series: the series that its points count for.
 type binding struct {
 	use    *selection.Use
 	scale  float64
 	slo    int
 	values []string // of the SLO's group-by keys
-	series *judge.Series
+	series Series
 }
 
 // serves reports whether all uses have a binding.
-func (in *input) serves(uses []int) bool {
+func (in *Input) serves(uses []int) bool {
 	for i := range in.bindings {
 		if len(uses) > 0 && uses[0] == in.bindings[i].use.Index {
 			uses = uses[1:]
@@ -63,29 +61,29 @@ type inputs struct {
 	ttl int64
 	// generation counts the catalogs: an input series of an earlier one has to find its SLOs anew.
 	generation uint64
-	series     map[uint64]*input
+	series     map[uint64]*Input
 	checked    int64
 	evicted    uint64
-	touched    [judge.Shards]bool // since the last checkpoint
+	touched    [Shards]bool // since the last checkpoint
 	layouts    layouts
 }
 
 func newInputs(limit int, ttl time.Duration) *inputs {
-	return &inputs{max: limit, ttl: int64(ttl), series: map[uint64]*input{}, layouts: layouts{}}
+	return &inputs{max: limit, ttl: int64(ttl), series: map[uint64]*Input{}, layouts: layouts{}}
 }
 
 // get returns an input series at a wall time, a new one where it is not known; nil where there is no room for it.
-func (s *inputs) get(id uint64, now int64) *input {
+func (s *inputs) get(id uint64, now int64) *Input {
 	in := s.series[id]
 	if in == nil {
 		if len(s.series) >= s.max {
 			return nil
 		}
-		in = &input{generation: s.generation}
+		in = &Input{generation: s.generation}
 		s.series[id] = in
 	}
 	in.heard = now
-	s.touched[id%judge.Shards] = true
+	s.touched[id%Shards] = true
 	return in
 }
 
@@ -99,7 +97,7 @@ func (s *inputs) expire(now int64) {
 	for id, in := range s.series {
 		if now-in.heard > s.ttl {
 			delete(s.series, id)
-			s.touched[id%judge.Shards] = true
+			s.touched[id%Shards] = true
 			s.evicted++
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sloconnector
+package intake
 
 import (
 	"math"
@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/internal/delta"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
@@ -17,13 +16,13 @@ import (
 
 // number takes a value that stands for itself: one event of a threshold, a ready ratio, an amount. A use whose spec says that
 // its source only grows takes what was added, even where the type was lost on the way.
-func (e *engine) number(b *batch, in *input, at int64, p pmetric.NumberDataPoint, rising bool, start pcommon.Timestamp) {
+func (e *Intake) number(b *Batch, in *Input, at int64, p pmetric.NumberDataPoint, rising bool, start pcommon.Timestamp) {
 	v, why := valueOf(p)
-	if why == sentinel && !rising && !in.counts {
-		why = none // where the spec says that there is such a value, it is one
+	if why == Sentinel && !rising && !in.counts {
+		why = None // where the spec says that there is such a value, it is one
 	}
-	if why != none {
-		e.counts.refuse(why, 1)
+	if why != None {
+		e.Counts.Refuse(why, 1)
 		return
 	}
 	var added float64
@@ -35,11 +34,11 @@ func (e *engine) number(b *batch, in *input, at int64, p pmetric.NumberDataPoint
 		}
 		added, outcome = in.number.Add(e.since(in, at, start), v)
 	}
-	e.give(b, in, before, at, p.Exemplars(), func(t *binding) reason {
+	e.give(b, in, before, at, p.Exemplars(), func(t *binding) Reason {
 		if !rising && !t.use.Counter {
 			return add(t, at, v)
 		}
-		if why := reasonOf(outcome); why != none {
+		if why := reasonOf(outcome); why != None {
 			return why
 		}
 		return increase(t, at, added, at-before)
@@ -47,14 +46,14 @@ func (e *engine) number(b *batch, in *input, at int64, p pmetric.NumberDataPoint
 }
 
 // sum takes a point of a sum. One that may fall is a gauge by another name.
-func (e *engine) sum(b *batch, in *input, at int64, sum pmetric.Sum, p pmetric.NumberDataPoint) {
+func (e *Intake) sum(b *Batch, in *Input, at int64, sum pmetric.Sum, p pmetric.NumberDataPoint) {
 	if sum.AggregationTemporality() == pmetric.AggregationTemporalityCumulative {
 		e.number(b, in, at, p, sum.IsMonotonic(), p.StartTimestamp())
 		return
 	}
 	v, why := valueOf(p)
-	if why != none {
-		e.counts.refuse(why, 1)
+	if why != None {
+		e.Counts.Refuse(why, 1)
 		return
 	}
 	start := p.StartTimestamp()
@@ -65,23 +64,23 @@ func (e *engine) sum(b *batch, in *input, at int64, sum pmetric.Sum, p pmetric.N
 	if start != 0 {
 		span = at - int64(start)
 	}
-	e.give(b, in, e.heardSince(start, at), at, p.Exemplars(), func(t *binding) reason { return increase(t, at, v, span) })
+	e.give(b, in, e.heardSince(start, at), at, p.Exemplars(), func(t *binding) Reason { return increase(t, at, v, span) })
 }
 
 // summary takes the number of events of a summary. Its quantiles are those of a window of the source's own, and those of two
 // sources make no quantile of both: a threshold cannot be judged by them.
-func (e *engine) summary(b *batch, in *input, at int64, p pmetric.SummaryDataPoint) {
+func (e *Intake) summary(b *Batch, in *Input, at int64, p pmetric.SummaryDataPoint) {
 	if p.Count() > sketch.MaxCount {
-		e.counts.refuse(badBuckets, 1)
+		e.Counts.Refuse(BadBuckets, 1)
 		return
 	}
 	before := in.number.Last()
 	added, outcome := in.number.Add(e.since(in, at, p.StartTimestamp()), float64(p.Count()))
-	e.give(b, in, before, at, pmetric.NewExemplarSlice(), func(t *binding) reason {
+	e.give(b, in, before, at, pmetric.NewExemplarSlice(), func(t *binding) Reason {
 		if t.use.Role == selection.Value {
-			return unsupportedShape
+			return UnsupportedShape
 		}
-		if why := reasonOf(outcome); why != none {
+		if why := reasonOf(outcome); why != None {
 			return why
 		}
 		return addCount(t, at, added)
@@ -89,60 +88,60 @@ func (e *engine) summary(b *batch, in *input, at int64, p pmetric.SummaryDataPoi
 }
 
 // increase takes what was added to a counter over a span of time. A threshold is on its rate a second.
-func increase(t *binding, at int64, added float64, span int64) reason {
+func increase(t *binding, at int64, added float64, span int64) Reason {
 	switch {
 	case t.use.Role != selection.Value:
 		return add(t, at, added)
 	case added < 0:
-		return negative
+		return Negative
 	case t.use.Rate > 0:
 		t.series.AddAmount(at, added*t.scale)
-		return none
+		return None
 	case span <= 0:
-		return noInterval
+		return NoInterval
 	default:
 		return addValue(t, at, added/time.Duration(span).Seconds())
 	}
 }
 
 // add gives one value to a judged series.
-func add(t *binding, at int64, v float64) reason {
+func add(t *binding, at int64, v float64) Reason {
 	switch t.use.Role {
 	case selection.Value:
 		if t.use.Rate > 0 {
-			return unsupportedShape // what does not count up has no rate
+			return UnsupportedShape // what does not count up has no rate
 		}
 		return addValue(t, at, v)
 	case selection.RawSuccess, selection.RawFailure:
 		if v == -1 {
-			return sentinel
+			return Sentinel
 		}
 		good := v * t.scale
 		if t.use.Role == selection.RawFailure {
 			good = 1 - good
 		}
 		if good < -ratioSlack || good > 1+ratioSlack {
-			return outOfRange
+			return OutOfRange
 		}
 		t.series.AddRaw(at, good)
-		return none
+		return None
 	default:
 		return addCount(t, at, v)
 	}
 }
 
-func addValue(t *binding, at int64, v float64) reason {
+func addValue(t *binding, at int64, v float64) Reason {
 	minusOne := v == -1
 	v *= t.scale
 	switch {
 	case minusOne && (t.use.Range == nil || t.use.Range.Min > v):
-		return sentinel
+		return Sentinel
 	case !plausible(t.use, v):
-		return implausible
+		return Implausible
 	case !t.series.AddValue(at, v):
-		return layoutLimit
+		return LayoutLimit
 	default:
-		return none
+		return None
 	}
 }
 
@@ -156,9 +155,9 @@ func plausible(use *selection.Use, v float64) bool {
 const ratioSlack = 1e-9
 
 // addCount gives a number of events to a ratio, or to what should have been measured.
-func addCount(t *binding, at int64, n float64) reason {
+func addCount(t *binding, at int64, n float64) Reason {
 	if n < 0 {
-		return negative
+		return Negative
 	}
 	switch t.use.Role {
 	case selection.Good:
@@ -170,60 +169,60 @@ func addCount(t *binding, at int64, n float64) reason {
 	case selection.Expected:
 		t.series.AddExpected(at, n)
 	default:
-		return unsupportedShape // a ready ratio is no distribution
+		return UnsupportedShape // a ready ratio is no distribution
 	}
-	return none
+	return None
 }
 
-func (e *engine) histogram(b *batch, in *input, at int64, temporality pmetric.AggregationTemporality, p pmetric.HistogramDataPoint) {
+func (e *Intake) histogram(b *Batch, in *Input, at int64, temporality pmetric.AggregationTemporality, p pmetric.HistogramDataPoint) {
 	in.layout = e.inputs.layouts.of(p.ExplicitBounds(), in.layout)
-	bounds, counts := in.layout.bounds, e.input.copyCounts(p.BucketCounts())
+	bounds, counts := in.layout.bounds, e.scratch.copyCounts(p.BucketCounts())
 	if len(counts) == 0 && len(bounds) == 0 { // OTLP allows a histogram of a count and a sum alone
 		counts = append(counts, p.Count())
 	}
 	n, ok := sketch.Total(counts)
-	why := none
+	why := None
 	switch {
-	case !ok || !sketch.Valid(bounds, counts):
-		why = badBuckets
+	case !ok || !in.layout.fits(counts):
+		why = BadBuckets
 	case n != p.Count():
-		why = countMismatch
+		why = CountMismatch
 	case p.HasSum() && !sketch.SumFits(bounds, counts, p.Sum()):
-		why = implausible
+		why = Implausible
 	}
-	if why != none {
-		e.counts.refuse(why, 1)
+	if why != None {
+		e.Counts.Refuse(why, 1)
 		return
 	}
 	since := e.heardSince(p.StartTimestamp(), at)
 	if temporality == pmetric.AggregationTemporalityCumulative {
 		before := in.explicit.Last()
-		added, outcome := in.explicit.Add(e.since(in, at, p.StartTimestamp()), bounds, counts, e.input.added)
-		if why := reasonOf(outcome); why != none {
-			e.counts.refuse(why, 1)
+		added, outcome := in.explicit.Add(e.since(in, at, p.StartTimestamp()), bounds, counts, e.scratch.added)
+		if why := reasonOf(outcome); why != None {
+			e.Counts.Refuse(why, 1)
 			return
 		}
 		if before != 0 {
 			since = before
 		}
-		e.input.added, counts = added, added
+		e.scratch.added, counts = added, added
 		n, _ = sketch.Total(counts)
 	} else if e.again(b, in, p.StartTimestamp(), at) {
 		return
 	}
 	mean := meanOf(p.HasSum(), p.Sum(), p.Count())
-	e.give(b, in, since, at, p.Exemplars(), func(t *binding) reason {
+	e.give(b, in, since, at, p.Exemplars(), func(t *binding) Reason {
 		switch {
 		case t.use.Role != selection.Value:
 			return addCount(t, at, float64(n))
 		case t.use.Rate > 0:
-			return unsupportedShape
+			return UnsupportedShape
 		case !plausible(t.use, mean*t.scale):
-			return implausible
+			return Implausible
 		case !t.series.AddExplicit(at, in.layout.inBase(t.scale), counts, n):
-			return layoutLimit
+			return LayoutLimit
 		default:
-			return none
+			return None
 		}
 	})
 }
@@ -236,20 +235,18 @@ func meanOf(known bool, sum float64, n uint64) float64 {
 	return sum / float64(n)
 }
 
-func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.AggregationTemporality, p pmetric.ExponentialHistogramDataPoint) {
-	h := &e.input.exponential
-	h.Scale, h.ZeroCount, h.ZeroThreshold, h.Factor = p.Scale(), p.ZeroCount(), p.ZeroThreshold(), 1
-	copyBuckets(&h.Positive, p.Positive())
-	copyBuckets(&h.Negative, p.Negative())
+func (e *Intake) exponential(b *Batch, in *Input, at int64, temporality pmetric.AggregationTemporality, p pmetric.ExponentialHistogramDataPoint) {
+	h := &e.scratch.exponential
+	CopyExponential(h, p)
 	n := uint64(0)
-	why := none
+	why := None
 	if !h.Normalize() {
-		why = badBuckets
+		why = BadBuckets
 	} else if n = h.Count(); n > p.Count() || p.Count() > sketch.MaxCount || (n < p.Count() && !(p.HasSum() && math.IsNaN(p.Sum()))) {
-		why = countMismatch
+		why = CountMismatch
 	}
-	if why != none {
-		e.counts.refuse(why, 1)
+	if why != None {
+		e.Counts.Refuse(why, 1)
 		return
 	}
 	// Of a native histogram, values that are not a number are counted and in no bucket, and make the sum NaN.
@@ -260,13 +257,13 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 			in.exponential = &delta.Exponential{}
 		}
 		before := in.exponential.Last()
-		outcome := in.exponential.Add(e.since(in, at, p.StartTimestamp()), h, &e.input.difference)
+		outcome := in.exponential.Add(e.since(in, at, p.StartTimestamp()), h, &e.scratch.difference)
 		was := in.unknown
 		if outcome != delta.Stale {
 			in.unknown = unknown
 		}
-		if why := reasonOf(outcome); why != none {
-			e.counts.refuse(why, 1)
+		if why := reasonOf(outcome); why != None {
+			e.Counts.Refuse(why, 1)
 			return
 		}
 		if before != 0 {
@@ -274,116 +271,107 @@ func (e *engine) exponential(b *batch, in *input, at int64, temporality pmetric.
 		} else {
 			was = 0
 		}
-		h = &e.input.difference
+		h = &e.scratch.difference
 		n, unknown = h.Count(), unknown-min(was, unknown)
 	} else if e.again(b, in, p.StartTimestamp(), at) {
 		return
 	}
 	mean := meanOf(p.HasSum(), p.Sum(), p.Count())
-	e.give(b, in, since, at, p.Exemplars(), func(t *binding) reason {
+	e.give(b, in, since, at, p.Exemplars(), func(t *binding) Reason {
 		switch {
 		case t.use.Role != selection.Value:
 			return addCount(t, at, float64(n+unknown))
 		case t.use.Rate > 0:
-			return unsupportedShape
+			return UnsupportedShape
 		case !plausible(t.use, mean*t.scale):
-			return implausible
+			return Implausible
 		}
 		h.Factor = t.scale
 		if !t.series.AddExponential(at, h, n) {
-			return layoutLimit
+			return LayoutLimit
 		}
 		if unknown > 0 {
 			t.series.AddUnknown(at, unknown)
-			e.warnOnce("some values of an SLO are not a number: they could be good or bad", e.judge.SLO(t.slo))
+			e.to.Unknown(t.slo)
 		}
-		return none
+		return None
 	})
 }
 
 // heardSince is the event time from which on a point tells of all that happened, 0 for none. One further back than anybody is
 // waited for is no interval between two points but, say, the start of a process that is written on each of them.
-func (e *engine) heardSince(start pcommon.Timestamp, at int64) int64 {
-	if at-int64(start) > int64(e.cfg.SeriesTTL) {
+func (e *Intake) heardSince(start pcommon.Timestamp, at int64) int64 {
+	if at-int64(start) > int64(e.options.TTL) {
 		return 0
 	}
 	return int64(start)
 }
 
 // since places a cumulative point: its first counts as a whole only if the series began in the pane of the point.
-func (e *engine) since(in *input, at int64, start pcommon.Timestamp) delta.Point {
+func (e *Intake) since(in *Input, at int64, start pcommon.Timestamp) delta.Point {
 	since := int64(math.MinInt64)
 	for i := range in.bindings {
-		since = max(since, e.judge.PaneStart(in.bindings[i].slo, at))
+		since = max(since, e.to.PaneStart(in.bindings[i].slo, at))
 	}
 	return delta.Point{Start: int64(start), Time: at, Since: since}
 }
 
-// reasonOf says why a cumulative point tells of no new events, none if it does.
-func reasonOf(outcome delta.Outcome) reason {
-	switch outcome {
-	case delta.Baseline:
-		return baseline
-	case delta.Reset:
-		return reset
-	case delta.Stale:
-		return stale
-	default:
-		return none
-	}
-}
-
 // valueOf is the value of a point, or why it is no measurement: some engines write −1 for "not known".
-func valueOf(p pmetric.NumberDataPoint) (v float64, why reason) {
+func valueOf(p pmetric.NumberDataPoint) (v float64, why Reason) {
 	switch p.ValueType() {
 	case pmetric.NumberDataPointValueTypeInt:
 		v = float64(p.IntValue())
 	case pmetric.NumberDataPointValueTypeDouble:
 		v = p.DoubleValue()
 	default:
-		return 0, noValue
+		return 0, NoValue
 	}
 	switch {
 	case math.IsNaN(v), math.IsInf(v, 0):
-		return 0, notFinite
+		return 0, NotFinite
 	case v == -1:
-		return v, sentinel
+		return v, Sentinel
 	default:
-		return v, none
+		return v, None
 	}
 }
 
 // addExemplars offers the traces behind a point. A scraped exemplar stays until the next one replaces it, so its own time
 // decides whether it is of this window.
 // Of a ratio only what is bad can be a witness.
-func (e *engine) addExemplars(t *binding, at int64, all pmetric.ExemplarSlice) {
+func (e *Intake) addExemplars(t *binding, at int64, all pmetric.ExemplarSlice) {
 	if t.use.Role != selection.Value && t.use.Role != selection.Bad {
 		return
 	}
 	for _, x := range all.All() {
-		if when := int64(x.Timestamp()); when != 0 && e.judge.WindowStart(t.slo, when) != e.judge.WindowStart(t.slo, at) {
+		if when := int64(x.Timestamp()); when != 0 && e.to.WindowStart(t.slo, when) != e.to.WindowStart(t.slo, at) {
 			continue
 		}
 		v := x.DoubleValue()
 		if x.ValueType() == pmetric.ExemplarValueTypeInt {
 			v = float64(x.IntValue())
 		}
-		t.series.AddExemplar(at, judge.Exemplar{TraceID: x.TraceID(), SpanID: x.SpanID(), Value: v * t.scale})
+		e.to.Exemplar(t.series, at, Exemplar{TraceID: x.TraceID(), SpanID: x.SpanID(), Value: v * t.scale})
 	}
 }
 
 func (s *scratch) copyCounts(counts pcommon.UInt64Slice) []uint64 {
-	s.counts = s.counts[:0]
-	for i := range counts.Len() {
-		s.counts = append(s.counts, counts.At(i))
-	}
+	s.counts = AppendCounts(s.counts[:0], counts)
 	return s.counts
 }
 
-func copyBuckets(to *sketch.Buckets, from pmetric.ExponentialHistogramDataPointBuckets) {
-	to.Offset = from.Offset()
-	to.Counts = to.Counts[:0]
-	for i := range from.BucketCounts().Len() {
-		to.Counts = append(to.Counts, from.BucketCounts().At(i))
+// AppendCounts appends counts of buckets.
+func AppendCounts(to []uint64, counts pcommon.UInt64Slice) []uint64 {
+	for i := range counts.Len() {
+		to = append(to, counts.At(i))
 	}
+	return to
+}
+
+// CopyExponential makes a histogram what a point says, with a factor of 1. Its memory is used again.
+func CopyExponential(to *sketch.Exponential, p pmetric.ExponentialHistogramDataPoint) {
+	to.Scale, to.ZeroCount, to.ZeroThreshold, to.Factor = p.Scale(), p.ZeroCount(), p.ZeroThreshold(), 1
+	to.Positive.Offset, to.Negative.Offset = p.Positive().Offset(), p.Negative().Offset()
+	to.Positive.Counts = AppendCounts(to.Positive.Counts[:0], p.Positive().BucketCounts())
+	to.Negative.Counts = AppendCounts(to.Negative.Counts[:0], p.Negative().BucketCounts())
 }

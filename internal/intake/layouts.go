@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sloconnector
+package intake
 
 import (
 	"encoding/binary"
@@ -9,11 +9,14 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 )
 
-// layout is a list of bucket boundaries. It never changes: the judge keeps it, and a great many series share it.
+// layout is a list of bucket boundaries. It never changes: a Sink may keep it, and a great many series share it.
 type layout struct {
 	bounds []float64 // as they came
+	rising bool      // they are boundaries
 	scaled []scaledBounds
 }
 
@@ -40,6 +43,9 @@ func (l *layout) inBase(scale float64) []float64 {
 	l.scaled = append(l.scaled, scaledBounds{scale, base})
 	return base
 }
+
+// fits reports whether boundaries and counts are a histogram. That of boundaries is known, since they never change.
+func (l *layout) fits(counts []uint64) bool { return l.rising && len(counts) == len(l.bounds)+1 }
 
 // is reports whether boundaries are those of the layout.
 func (l *layout) is(bounds pcommon.Float64Slice) bool {
@@ -81,7 +87,7 @@ func (l layouts) share(raw []float64) *layout {
 	if known != nil && slices.Equal(known.bounds, raw) {
 		return known
 	}
-	own := &layout{bounds: raw}
+	own := &layout{bounds: raw, rising: sketch.Valid(raw, make([]uint64, len(raw)+1))}
 	if known == nil && len(l) < maxLayouts {
 		l[id] = own
 	}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driftheatmapprocessor
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/lifecycletest"
+	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/metadata"
+)
+
+func create(t testing.TB, cfg component.Config, next consumer.Metrics) processor.Metrics {
+	t.Helper()
+	p, err := NewFactory().CreateMetrics(t.Context(), processortest.NewNopSettings(metadata.Type), cfg, next)
+	require.NoError(t, err)
+	return p
+}
+
+func TestLifecycle(t *testing.T) {
+	lifecycletest.Test(t, newHost(t, promise(0.2)), func(t testing.TB) processor.Metrics {
+		return create(t, createDefaultConfig(), new(consumertest.MetricsSink))
+	}, func(t testing.TB, p processor.Metrics) {
+		md := constants(0, 10, 0.1, eu)
+		md.MarkReadOnly()
+		require.NoError(t, p.ConsumeMetrics(t.Context(), md))
+	})
+}
+
+// Guarantees: all three signals pass as they came, by one engine, and the results of all leave once, by the metrics pipeline.
+func TestWhatComesInIsPassedOnAsItIs(t *testing.T) {
+	f, set, cfg := NewFactory(), processortest.NewNopSettings(metadata.Type), defaults()
+	cfg.IdleTimeout, cfg.Dimensions = 100*time.Millisecond, nil
+	metrics, second := new(consumertest.MetricsSink), new(consumertest.MetricsSink)
+	traces, logs := new(consumertest.TracesSink), new(consumertest.LogsSink)
+	m := create(t, cfg, metrics)
+	m2 := create(t, cfg, second)
+	tr, err := f.CreateTraces(t.Context(), set, cfg, traces)
+	require.NoError(t, err)
+	l, err := f.CreateLogs(t.Context(), set, cfg, logs)
+	require.NoError(t, err)
+	all := []component.Component{m, m2, tr, l}
+	h := newHost(t, promise(0.2))
+	for _, c := range all {
+		require.NoError(t, c.Start(t.Context(), h))
+	}
+	md, td, ld := constants(0, 400, 0.238, eu), ptrace.NewTraces(), plog.NewLogs()
+	td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("x")
+	ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body().SetStr("x")
+	md.MarkReadOnly()
+	td.MarkReadOnly()
+	ld.MarkReadOnly()
+	require.NoError(t, m.ConsumeMetrics(t.Context(), md))
+	require.NoError(t, m2.ConsumeMetrics(t.Context(), constants(0, 1, 0.238, eu)))
+	require.NoError(t, tr.ConsumeTraces(t.Context(), td))
+	require.NoError(t, l.ConsumeLogs(t.Context(), ld))
+	assert.Equal(t, md, metrics.AllMetrics()[0])
+	assert.Equal(t, td, traces.AllTraces()[0])
+	assert.Equal(t, ld, logs.AllLogs()[0])
+	require.Eventually(t, func() bool { return len(metrics.AllMetrics()) > 1 }, 10*time.Second, 10*time.Millisecond)
+	for _, c := range all {
+		require.NoError(t, c.Shutdown(t.Context()))
+	}
+	assert.Len(t, second.AllMetrics(), 1)
+	assert.Equal(t, "slo.drift.state", metrics.AllMetrics()[1].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Name())
+}
+
+// Scenario: the consumer of the results blocks for ever.
+// Guarantees: the shutdown ends all the same.
+func TestAConsumerThatBlocksDoesNotHoldTheEndUp(t *testing.T) {
+	blocked, err := consumer.NewMetrics(func(ctx context.Context, md pmetric.Metrics) error {
+		if md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Name() == ttft {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	require.NoError(t, err)
+	cfg := defaults()
+	cfg.IdleTimeout = 10 * time.Millisecond
+	p := create(t, cfg, blocked)
+	require.NoError(t, p.Start(t.Context(), newHost(t, promise(0.2))))
+	require.NoError(t, p.ConsumeMetrics(t.Context(), constants(0, 400, 0.1, eu)))
+	time.Sleep(2 * tick)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	begin := time.Now()
+	_ = p.Shutdown(ctx) // what the blocked consumer did not take is lost; that it ends is what counts
+	assert.Less(t, time.Since(begin), 3*time.Second)
+}
+
+// Guarantees: what a consumer refuses is told again, less and less often; what it will never take is dropped and counted.
+func TestWhatIsNotTakenIsToldAgain(t *testing.T) {
+	r := newRig(t, promise(0.2), nil)
+	asked := 0
+	var answer error
+	refusing, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		asked++
+		if answer == nil {
+			return r.metrics.ConsumeMetrics(t.Context(), md)
+		}
+		return answer
+	})
+	require.NoError(t, err)
+	r.engine.metrics = refusing
+	answer = errors.New("not now")
+	r.send(constants(0, 400, 0.238, eu))
+	r.wait(2 * time.Minute)
+	for range 40 {
+		r.wait(tick)
+	}
+	assert.Equal(t, 4, asked, "after 0, 1, 3 and 7 seconds")
+	answer = nil
+	r.wait(time.Minute)
+	assert.InDelta(t, 0.19, r.last("slo.drift.deviation"), 0.001)
+
+	answer = consumererror.NewPermanent(errors.New("never"))
+	r.send(constants(30, 400, 0.238, eu))
+	r.send(constants(31, 400, 0.238, eu))
+	assert.Positive(t, r.counted("results_dropped")[""])
+	assert.Empty(t, r.outbox.batches)
+}
+
+func TestAMissingCatalogIsAnError(t *testing.T) {
+	cfg := defaults()
+	cfg.Catalog = component.MustNewID("other")
+	p := create(t, cfg, new(consumertest.MetricsSink))
+	assert.ErrorContains(t, p.Start(t.Context(), newHost(t, promise(0.2))), "other")
+	assert.NoError(t, p.Shutdown(t.Context()))
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driftheatmapprocessor
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/strict"
+	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
+)
+
+// Config is the configuration of the drift_heatmap processor.
+type Config struct {
+	// Catalog is the id of the slo_catalog extension that knows the SLOs.
+	Catalog component.ID `mapstructure:"catalog"`
+	// Window is the length of the windows, in event time, that are held against each other.
+	Window time.Duration `mapstructure:"window"`
+	// Dimensions are the attributes by which every SLO is told apart. They are looked up in the point, then the scope, then the
+	// resource. An empty list has one cell an SLO.
+	Dimensions []Dimension `mapstructure:"dimensions"`
+	// Decay is what the weight of a window is multiplied by with every window that passes: how fast what is normal is learned
+	// anew. 1 forgets nothing.
+	Decay float64 `mapstructure:"decay"`
+	// MinSamples is how many values a quantile takes; where there are fewer, a Gamma distribution that fits may answer.
+	MinSamples int `mapstructure:"min_samples"`
+	// ReferenceWindows is how many windows the frozen baseline of a cell is made of: the first that have an answer.
+	ReferenceWindows int `mapstructure:"reference_windows"`
+	// MaxCells bounds the cells (SLO × dimensions). What comes beyond is one overflow cell an SLO.
+	MaxCells int `mapstructure:"max_cells"`
+	// CellTTL is how long, in event time, a cell is remembered without input.
+	CellTTL time.Duration `mapstructure:"cell_ttl"`
+	// Canary compares two versions. Without it, none are compared.
+	Canary configoptional.Optional[CanaryConfig] `mapstructure:"canary"`
+	// Lateness is how far event time may lag behind the newest of its source before it comes too late for its window. Windows
+	// close this much later.
+	Lateness time.Duration `mapstructure:"lateness"`
+	// IdleTimeout is how long a source may be silent before windows close without it.
+	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
+	// MaxLag is how far a source may lag behind the fastest before windows close without it.
+	MaxLag time.Duration `mapstructure:"max_lag"`
+	// MaxInputSeries bounds the number of input series that are remembered. Points of further series are refused.
+	MaxInputSeries int `mapstructure:"max_input_series"`
+	// MaxSources bounds the number of sources (resources) whose progress is followed one by one.
+	MaxSources int `mapstructure:"max_sources"`
+	// MaxRecentSpans is how many spans are remembered, so that one that is sent again does not count twice. 0 remembers none.
+	MaxRecentSpans int `mapstructure:"max_recent_spans"`
+	// SeriesTTL is how long an input series is remembered without points.
+	SeriesTTL time.Duration `mapstructure:"series_ttl"`
+	// TenantFrom are the attributes of the resource that say whose data it is, the first that is set. It is the value of the
+	// dimension tenant.
+	TenantFrom []string `mapstructure:"tenant_from"`
+	// Storage is the id of a storage extension in which the state outlives a restart. Without it, state is in memory.
+	Storage *component.ID `mapstructure:"storage"`
+	// CheckpointInterval is how often what has changed is written to Storage: the most that a crash loses.
+	CheckpointInterval time.Duration `mapstructure:"checkpoint_interval"`
+	// Metrics switches single metrics of the results on and off.
+	Metrics emit.Settings `mapstructure:"metrics"`
+	// RefreshInterval is how often results are repeated that have not changed, for backends that forget. 0 never repeats.
+	RefreshInterval time.Duration `mapstructure:"refresh_interval"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Dimension is an attribute. In a configuration it may be its key alone.
+type Dimension struct {
+	// Key is the attribute's.
+	Key string `mapstructure:"key"`
+	// Buckets are upper boundaries, rising, by which numbers become few values; without them each value is one of its own.
+	Buckets []float64 `mapstructure:"buckets"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// UnmarshalText takes the key alone.
+func (d *Dimension) UnmarshalText(key []byte) error {
+	*d = Dimension{Key: string(key)}
+	return nil
+}
+
+// CanaryConfig says which two versions are compared, or, with ChangedAt, that what is after a change is compared with what was
+// before it.
+type CanaryConfig struct {
+	// Attribute tells the versions apart. It is a dimension, whether or not it stands among them.
+	Attribute string `mapstructure:"attribute"`
+	// Baseline is the value of the version that is to be replaced, Candidate that of the canary.
+	Baseline  string `mapstructure:"baseline"`
+	Candidate string `mapstructure:"candidate"`
+	// ChangedAt is when something was changed everywhere at once, as RFC 3339: each window after it is compared with the windows
+	// before it, of which there are as many as ReferenceWindows at most. Set it before the change.
+	ChangedAt time.Time `mapstructure:"changed_at"`
+	// Alpha is the level of significance, after the correction for the number of cells that are compared.
+	Alpha float64 `mapstructure:"alpha"`
+	// MinSamples is how many values each version takes in a window. With fewer nothing passes.
+	MinSamples int `mapstructure:"min_samples"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Unmarshal refuses null values besides what the Collector refuses.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(conf, c) }
+
+// Unmarshal refuses null values besides what the Collector refuses.
+func (c *CanaryConfig) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(conf, c) }
+
+// own are attributes of the explanations, which have no dimensions besides: they would be confused.
+var own = []string{"dimension", "value"}
+
+// Validate reports every problem at once, each with its key.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.Catalog.Type().String() == "" {
+		errs = append(errs, errors.New("catalog: must name an slo_catalog extension"))
+	}
+	if c.Window < time.Second || c.Window%time.Second != 0 {
+		errs = append(errs, fmt.Errorf("window: %s is not a whole number of seconds, at least 1s", c.Window))
+	}
+	var keys []string
+	for i := range c.Dimensions {
+		errs = append(errs, c.Dimensions[i].validate(fmt.Sprintf("dimensions[%d]", i), keys))
+		keys = append(keys, c.Dimensions[i].Key)
+	}
+	if !(c.Decay > 0 && c.Decay <= 1) {
+		errs = append(errs, fmt.Errorf("decay: %g is not in (0, 1]", c.Decay))
+	}
+	if c.ReferenceWindows < 1 || c.ReferenceWindows > math.MaxUint16 {
+		errs = append(errs, fmt.Errorf("reference_windows: %d is not in [1, %d]", c.ReferenceWindows, math.MaxUint16))
+	}
+	for _, limit := range []struct {
+		key   string
+		value int
+		least int
+	}{
+		{"min_samples", c.MinSamples, 1}, {"max_cells", c.MaxCells, 1}, {"max_input_series", c.MaxInputSeries, 1},
+		{"max_sources", c.MaxSources, 1}, {"max_recent_spans", c.MaxRecentSpans, 0},
+	} {
+		if limit.value < limit.least {
+			errs = append(errs, fmt.Errorf("%s: %d must be at least %d", limit.key, limit.value, limit.least))
+		}
+	}
+	for _, span := range []struct {
+		key   string
+		value time.Duration
+		least time.Duration
+	}{
+		{"cell_ttl", c.CellTTL, 1}, {"lateness", c.Lateness, 0}, {"idle_timeout", c.IdleTimeout, 1}, {"max_lag", c.MaxLag, 1},
+		{"series_ttl", c.SeriesTTL, 1}, {"refresh_interval", c.RefreshInterval, 0},
+	} {
+		switch {
+		case span.value >= span.least:
+		case span.least > 0:
+			errs = append(errs, fmt.Errorf("%s: %s must be positive", span.key, span.value))
+		default:
+			errs = append(errs, fmt.Errorf("%s: %s must not be negative", span.key, span.value))
+		}
+	}
+	if c.CheckpointInterval < time.Second {
+		errs = append(errs, fmt.Errorf("checkpoint_interval: %s must be at least 1s", c.CheckpointInterval))
+	}
+	if _, err := tenant.NewResolver(c.TenantFrom); err != nil {
+		errs = append(errs, fmt.Errorf("tenant_from: %w", err))
+	}
+	if canary := c.Canary.Get(); canary != nil {
+		for _, d := range c.Dimensions {
+			if d.Key == canary.Attribute && len(d.Buckets) > 0 {
+				errs = append(errs, fmt.Errorf("canary::attribute: %q is a dimension with buckets: versions are no numbers", d.Key))
+			}
+		}
+	}
+	errs = append(errs, c.Metrics.Check(table))
+	return errors.Join(errs...)
+}
+
+func (d *Dimension) validate(at string, before []string) error {
+	var errs []error
+	if d.Key == "" {
+		errs = append(errs, fmt.Errorf("%s: must not be empty", at))
+	} else if problem := openslo.CheckGroupBy(before, d.Key); problem != "" {
+		errs = append(errs, fmt.Errorf("%s: %s", at, problem))
+	} else if slices.Contains(own, d.Key) {
+		errs = append(errs, fmt.Errorf("%s: %q is an attribute of the results already", at, d.Key))
+	}
+	for i, b := range d.Buckets {
+		if math.IsNaN(b) || math.IsInf(b, 0) || (i > 0 && b <= d.Buckets[i-1]) {
+			errs = append(errs, fmt.Errorf("%s::buckets[%d]: %g: boundaries must be finite, and rise", at, i, b))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Validate reports every problem at once, each with its key.
+func (c *CanaryConfig) Validate() error {
+	var errs []error
+	for _, text := range []struct{ key, value string }{{"attribute", c.Attribute}, {"baseline", c.Baseline}, {"candidate", c.Candidate}} {
+		switch {
+		case text.value == "" && c.ChangedAt.IsZero():
+			errs = append(errs, fmt.Errorf("%s: must not be empty, or changed_at must be set instead", text.key))
+		case text.value != "" && !c.ChangedAt.IsZero():
+			errs = append(errs, fmt.Errorf("%s: is set beside changed_at: set one of them", text.key))
+		}
+	}
+	if c.Attribute != "" {
+		if problem := openslo.CheckGroupBy(nil, c.Attribute); problem != "" {
+			errs = append(errs, fmt.Errorf("attribute: %s", problem))
+		}
+	}
+	if c.Baseline != "" && c.Baseline == c.Candidate {
+		errs = append(errs, fmt.Errorf("candidate: %q is the baseline", c.Candidate))
+	}
+	options := c.options()
+	if err := options.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("alpha or min_samples: %w", err))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driftheatmapprocessor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/baseline"
+	"github.com/otelcol-llm/otelcol-llm/internal/catalog"
+	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
+	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/intake"
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
+	"github.com/otelcol-llm/otelcol-llm/internal/window"
+	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/heat"
+)
+
+// tick is how often the engine looks whether there is something to tell. Results leave within a second of what caused them.
+const tick = 250 * time.Millisecond
+
+// maxAhead is how far event time may be ahead of the wall clock (design: rules for everything stateful).
+const maxAhead = time.Minute
+
+// lastWords is how long the consumer may take for what is left at a shutdown. One that blocks must not cost the last
+// checkpoint.
+const lastWords = 5 * time.Second
+
+// engine is the state of a processor, shared by its pipelines.
+type engine struct {
+	cfg        *Config
+	id         component.ID
+	set        component.TelemetrySettings
+	metrics    consumer.Metrics // nil where it is in no metrics pipeline
+	own        *telemetry
+	now        func() time.Time
+	tenants    *tenant.Resolver
+	enabled    emit.Enabled
+	dimensions dimensions
+
+	source catalog.Source
+	slos   *openslo.Catalog // that of heat and selectors, or a later one that could not be compiled
+
+	// mu guards what follows. It is never held while something is sent or written.
+	mu        sync.Mutex
+	selectors *intake.Selectors
+	heat      *heat.Map
+	intake    *intake.Intake
+	results   pages // of windows, until they are published
+	points    int   // in results
+	lost      int64 // points for which there was no room in results
+	refreshed time.Time
+	turns     uint64
+
+	outbox outbox // of the one goroutine that publishes, then of Shutdown
+	client storage.Client
+	store  *checkpoint.Store
+	stop   context.CancelFunc // nil before Start
+	done   sync.WaitGroup
+}
+
+func newEngine(set processor.Settings, cfg *Config) (*engine, error) {
+	tenants, err := tenant.NewResolver(cfg.TenantFrom)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{
+		cfg: cfg, id: set.ID, set: set.TelemetrySettings, now: time.Now, tenants: tenants,
+		enabled: cfg.Metrics.Enabled(table), dimensions: newDimensions(cfg),
+	}
+	e.results.on = e.enabled
+	e.own, err = newTelemetry(set.TelemetrySettings)
+	return e, err
+}
+
+// Start finds the catalog, compiles it, takes up what was known before and begins to tell what is found.
+func (e *engine) Start(ctx context.Context, host component.Host) error {
+	if err := e.prepare(host); err != nil {
+		return err
+	}
+	if _, err := e.restore(ctx, host); err != nil {
+		return err
+	}
+	if e.metrics == nil {
+		e.set.Logger.Warn("results leave by a metrics pipeline, and this processor is in none: add it to one")
+	}
+	running, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	// Each has a goroutine of its own: a consumer that blocks must not hold the verdicts up.
+	for _, work := range []func(context.Context){e.advance, e.publish} {
+		e.done.Go(func() { repeat(running, tick, work) })
+	}
+	if e.store != nil {
+		e.done.Go(func() { repeat(running, e.cfg.CheckpointInterval, e.save) })
+	}
+	return nil
+}
+
+// repeat calls work every interval until the context ends.
+func repeat(ctx context.Context, interval time.Duration, work func(context.Context)) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			work(ctx)
+		}
+	}
+}
+
+// prepare makes the engine ready to hear.
+func (e *engine) prepare(host component.Host) error {
+	source, err := catalog.From(host, e.cfg.Catalog)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.source, e.slos = source, source.Catalog()
+	if e.selectors, err = intake.Compile(e.slos, e.set); err != nil {
+		return err
+	}
+	return e.begin()
+}
+
+// begin makes a state that knows nothing. The caller holds the mutex.
+func (e *engine) begin() (err error) {
+	normal := baseline.DefaultOptions()
+	normal.Decay = baseline.Decay{Factor: e.cfg.Decay, Window: e.cfg.Window}
+	normal.MinSamples, normal.Reference = e.cfg.MinSamples, e.cfg.ReferenceWindows
+	opts := heat.Options{
+		Baseline: normal, Dimensions: e.dimensions.keys, MaxCells: e.cfg.MaxCells, TTL: e.cfg.CellTTL,
+		Canary: e.dimensions.canary(e.cfg), Closed: e.closed,
+	}
+	if e.enabled.Has(explanation) {
+		opts.Explained = e.explained
+	}
+	if e.heat, err = heat.New(e.slos, opts); err != nil {
+		return err
+	}
+	e.intake = intake.New(e.selectors, sink{e}, intake.Options{
+		Watermark: window.WatermarkOptions{
+			Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
+		},
+		MaxInputs: e.cfg.MaxInputSeries, TTL: e.cfg.SeriesTTL, MaxRecentSpans: e.cfg.MaxRecentSpans,
+		Tenants: e.tenants, Text: e.dimensions.text, Logger: e.set.Logger,
+	})
+	return nil
+}
+
+// Shutdown tells what is left to tell, and keeps the rest.
+func (e *engine) Shutdown(ctx context.Context) error {
+	if e.stop == nil {
+		return errors.Join(e.close(ctx), e.own.shutdown()) // never started
+	}
+	e.stop() // interrupts a consumer that blocks
+	ended := make(chan struct{})
+	go func() {
+		e.done.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), e.close(ctx), e.own.shutdown())
+	}
+	if e.store != nil {
+		e.save(ctx)
+	}
+	e.outbox.resume()
+	last, cancel := context.WithTimeout(ctx, lastWords)
+	e.publish(last)
+	cancel()
+	return errors.Join(e.close(ctx), e.own.shutdown())
+}
+
+// close gives back what Start took.
+func (e *engine) close(ctx context.Context) error {
+	if e.client == nil {
+		return nil
+	}
+	return e.client.Close(ctx)
+}
+
+func (e *engine) consume(ctx context.Context, md pmetric.Metrics) {
+	e.hear(ctx, func(in *intake.Intake, now int64) { in.Metrics(ctx, md, now) })
+}
+
+func (e *engine) consumeTraces(ctx context.Context, td ptrace.Traces) {
+	e.hear(ctx, func(in *intake.Intake, now int64) { in.Traces(ctx, td, now) })
+}
+
+func (e *engine) consumeLogs(ctx context.Context, ld plog.Logs) {
+	e.hear(ctx, func(in *intake.Intake, now int64) { in.Logs(ctx, ld, now) })
+}
+
+// hear lets listen hear a batch as a whole before anything closes: the order of items inside it has no say in what is late.
+// Every pipeline feeds the engine, since each has data of its own; what comes by two of them is found to be sent again.
+func (e *engine) hear(ctx context.Context, listen func(in *intake.Intake, now int64)) {
+	begin := e.now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.heat == nil {
+		return // not started
+	}
+	listen(e.intake, begin.UnixNano())
+	e.heat.Advance(e.intake.Watermark.Advance(begin.UnixNano(), window.Unset))
+	e.own.consumed(ctx, &e.intake.Counts, e.now().Sub(begin))
+}
+
+// advance closes what the wall clock allows to close although nothing comes in, by the catalog as it is now.
+func (e *engine) advance(context.Context) {
+	e.follow()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now().UnixNano()
+	e.heat.Advance(e.intake.Watermark.Advance(now, e.heat.LastEnd()))
+	e.intake.Expire(now)
+	e.own.sizes(e)
+}
+
+// follow takes over what the catalog holds since it was last asked. A catalog that cannot be compiled changes nothing.
+func (e *engine) follow() {
+	slos := e.source.Catalog()
+	if slos == e.slos {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.slos = slos
+	selectors, err := intake.Compile(slos, e.set)
+	if err == nil {
+		err = e.heat.Update(slos)
+	}
+	if err != nil {
+		e.set.Logger.Error("the new SLO catalog is not used; the one before stays in use", zap.Error(err))
+		return
+	}
+	e.selectors = selectors
+	e.intake.Select(selectors)
+}
+
+// sink gives the map what the intake finds. Its series are all cells.
+type sink struct{ engine *engine }
+
+func (s sink) GroupBy(int) []string { return s.engine.dimensions.keys }
+
+func (s sink) Series(slo int, values []string) intake.Series { return s.engine.heat.Cell(slo, values) }
+
+func (s sink) Late(_ intake.Series, t int64) bool { return s.engine.heat.Late(t) }
+
+func (s sink) PaneStart(slo int, t int64) int64 { return s.engine.heat.PaneStart(slo, t) }
+
+func (s sink) WindowStart(_ int, t int64) int64 { return s.engine.heat.WindowStart(t) }
+
+func (s sink) LateBefore() int64 { return s.engine.heat.LateBefore() }
+
+func (s sink) Exemplar(intake.Series, int64, intake.Exemplar) {}
+
+func (s sink) Unknown(int) {}
