@@ -27,13 +27,13 @@ SLOTH         := .tools/sloth-$(SLOTH_VERSION)
 ALERTMANAGER  := .tools/alertmanager-$(ALERTMANAGER_VERSION)
 
 # To be set by the caller: make test TESTFLAGS=-count=1, make demo DEMOFLAGS='-for 1m', make bench BENCH=Window,
-# make bench-prometheus BENCHFLAGS='-for 5m', make nightly FUZZTIME=10m.
+# make bench-prometheus BENCHFLAGS='-for 5m', make nightly FUZZTIME=1h.
 DEMOFLAGS  ?=
 TESTFLAGS  ?=
 BENCH      ?= .
 BENCHTIME  ?= 1s
 BENCHFLAGS ?=
-FUZZTIME   ?= 2m
+FUZZTIME   ?= 10m
 
 .PHONY: help
 help: ## List the targets
@@ -102,7 +102,7 @@ vuln: build ## Offline govulncheck of the binary; fails on what has a fix and is
 	tools/vulncheck.sh $(COLLECTOR)
 
 .PHONY: nightly
-nightly: build ## The long checks: race detector, crashes at ever other moments, fuzzing (FUZZTIME=2m each), benchmarks
+nightly: build ## The long checks: race detector, crashes at ever other moments, fuzzing (FUZZTIME=10m each), benchmarks
 	go test -race -count=1 -timeout 60m ./...
 	go test -count=10 -timeout 30m -run TestTenCrashes ./tests/e2e -crash-seed=0
 	tools/fuzz.sh $(FUZZTIME)

@@ -52,7 +52,7 @@ func (d *distributions) add(x *judge.Distribution) {
 		return
 	}
 	d.points++
-	w := writer{Series: d.engine.of(d.out.next(), x.Of), start: x.Start, end: x.End}
+	w := writer{Series: d.engine.ofPart(d.out.next(), x.Of), start: x.Start, end: x.End}
 	switch {
 	case x.Ratio:
 		n := count(x.TotalSum)

@@ -76,13 +76,18 @@ func (e *engine) sendEvents(ctx context.Context, events []judge.Event) (lost uin
 	switch {
 	case err == nil:
 		e.told(len(events))
-		box.pause = pause{}
-	case consumererror.IsPermanent(err):
+		box.pause, box.refused = pause{}, time.Time{}
+	case consumererror.IsPermanent(err) && !box.refused.IsZero() && e.now().Sub(box.refused) >= believed:
 		lost = uint64(len(events))
 		e.told(len(events))
 		e.set.Logger.Error("events were refused for good", zap.Uint64("events", lost), zap.Error(err))
-		box.pause = pause{}
+		box.pause, box.refused = pause{}, time.Time{}
 	case ctx.Err() == nil:
+		if !consumererror.IsPermanent(err) {
+			box.refused = time.Time{}
+		} else if box.refused.IsZero() {
+			box.refused = e.now()
+		}
 		box.failed(e.now())
 		e.set.Logger.Warn("events were not taken and are sent again",
 			zap.Int("events", len(events)), zap.Duration("after", box.wait), zap.Error(err))

@@ -328,6 +328,8 @@ func TestEventsThatAreRefusedForGoodAreDroppedAndOthersWait(t *testing.T) {
 	assert.Less(t, calls, 8, "it is asked at growing intervals")
 	answer = consumererror.NewPermanent(errors.New("never"))
 	r.wait(time.Minute)
+	assert.NotEmpty(t, r.outbox.pending, "an expired token says so, too")
+	r.wait(time.Hour)
 	assert.Empty(t, r.outbox.pending)
 	m, err := r.tel.GetMetric("otelcol_slo_events_dropped")
 	require.NoError(t, err)
@@ -417,4 +419,49 @@ spec: {slos: [chat-ttft], effect: exclude, startTime: `+t0.Add(2*time.Minute).Fo
 	good, _ := r.last("slo.sli.events", map[string]string{"outcome": "good"})
 	assert.InDelta(t, 400, good, 0)
 	assert.Equal(t, map[string]int64{"excluded": 1}, r.refused())
+}
+
+// Scenario: between sound points, a counter of events is absurd: it wrapped, or a bit flipped.
+// Guarantees: it is refused, and the books, the counters and the verdicts go on as if it had not come.
+func TestAnAbsurdCountIsRefused(t *testing.T) {
+	docs := sloOf("failed", "llm:chat:failed:x", "", `{ratioMetric: {counter: true, bad: {metricSource: {type: opentelemetry, spec: {metric: bad_total}}}, total: {metricSource: {type: opentelemetry, spec: {metric: requests_total}}}}}`, `{target: 0.9}`)
+	for _, absurd := range []float64{1e19, 1e300, math.MaxInt64} {
+		for _, temporality := range []pmetric.AggregationTemporality{deltas, cumulative} {
+			r := newRig(t, docs, nil)
+			bad, total := 0.0, 0.0
+			for m := range 12 {
+				at := t0.Add(time.Duration(m) * time.Minute)
+				for name, sum := range map[string]*float64{"bad_total": &bad, "requests_total": &total} {
+					v := map[string]float64{"bad_total": 10, "requests_total": 100}[name]
+					if *sum += v; temporality == cumulative {
+						v = *sum
+					}
+					md, points := sumOf(name, temporality, true)
+					addNumber(points, at.Add(-time.Minute), at.Add(time.Second), v)
+					if m == 5 {
+						addNumber(points, at.Add(-time.Minute), at.Add(2*time.Second), absurd)
+					}
+					r.send(md)
+				}
+			}
+			assert.Equal(t, int64(2), r.refused()["implausible"])
+			for outcome, least := range map[string]float64{"good": 900, "bad": 100} {
+				v, _ := r.last("slo.sli.events", map[string]string{"outcome": outcome})
+				assert.GreaterOrEqual(t, v, least)
+				assert.LessOrEqual(t, v, 1.2*least)
+			}
+		}
+	}
+}
+
+func TestAHistogramWithoutBoundariesIsNoMeasurement(t *testing.T) {
+	r := newRig(t, ttftDocs, nil)
+	md, points := histogramOf("vllm:time_to_first_token_seconds", deltas)
+	p := points.AppendEmpty()
+	fillHistogram(p, t0, t0.Add(time.Minute), nil, 100)
+	p.SetSum(10)
+	r.send(md)
+	assert.Equal(t, map[string]int64{"unsupported_shape": 1}, r.refused())
+	_, told := r.last("slo.sli.events", map[string]string{"outcome": "bad"})
+	assert.False(t, told, "what cannot be told is not booked as bad")
 }

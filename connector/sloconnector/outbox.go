@@ -41,7 +41,12 @@ const maxPendingEvents = 10_000
 type outbox struct {
 	pause
 	pending []judge.Event
+	refused time.Time // since when the consumer says that it will never take them; zero while it does not
 }
+
+// believed is how long a consumer must say that it will never take events before they are let go: a token that has expired,
+// or a backend that is being set up, says so, too.
+const believed = time.Hour
 
 // maxUntold bounds the points that wait for their consumer: a drained backlog closes a great many panes at once.
 const maxUntold = 500_000

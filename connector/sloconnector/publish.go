@@ -260,6 +260,15 @@ func (e *engine) of(batch *emit.Batch, of *judge.Identity) emit.Series {
 		Series(func(m pcommon.Map) { e.label(m, of, target) })
 }
 
+// ofPart is of for what another connector adds up: it has to tell the connectors of one Collector apart.
+func (e *engine) ofPart(batch *emit.Batch, of *judge.Identity) emit.Series {
+	target := of.SLO().Target()
+	return batch.Resource("part"+of.Tenant(e.tenants.Keys()), func(m pcommon.Map) {
+		e.describeResource(m, of)
+		m.PutStr("otelcol.component.id", e.id.String())
+	}).Series(func(m pcommon.Map) { e.label(m, of, target) })
+}
+
 func (e *engine) describeResource(m pcommon.Map, of *judge.Identity) {
 	keys := e.tenants.Keys()
 	of.Group(func(key, value string) {

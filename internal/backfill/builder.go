@@ -162,7 +162,11 @@ func (b *builder) seen(group *Series, at time.Time, v float64) {
 	}
 }
 
-func plausible(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+// plausible reports whether a number can be one of events.
+func plausible(v float64) bool { return !math.IsNaN(v) && math.Abs(v) <= maxEvents }
+
+// maxEvents is beyond what anybody counts, and what a float counts exactly.
+const maxEvents = 1 << 53
 
 // slotAt is where the slot of a time stands, or would stand.
 func slotAt(list []Slot, at time.Time) (int, bool) {

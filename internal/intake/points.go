@@ -18,8 +18,12 @@ import (
 // its source only grows takes what was added, even where the type was lost on the way.
 func (e *Intake) number(b *Batch, in *Input, at int64, p pmetric.NumberDataPoint, rising bool, start pcommon.Timestamp) {
 	v, why := valueOf(p)
-	if why == Sentinel && !rising && !in.counts {
+	grows := rising || in.counts
+	switch {
+	case why == Sentinel && !grows:
 		why = None // where the spec says that there is such a value, it is one
+	case why == None && grows && v > sketch.MaxCount:
+		why = Implausible // no counter comes so far, and none could count on from there
 	}
 	if why != None {
 		e.Counts.Refuse(why, 1)
@@ -28,7 +32,7 @@ func (e *Intake) number(b *Batch, in *Input, at int64, p pmetric.NumberDataPoint
 	var added float64
 	var before int64
 	outcome := delta.Added
-	if rising || in.counts {
+	if grows {
 		if before = in.number.Last(); before == 0 {
 			before = int64(start)
 		}
@@ -54,6 +58,10 @@ func (e *Intake) sum(b *Batch, in *Input, at int64, sum pmetric.Sum, p pmetric.N
 	v, why := valueOf(p)
 	if why != None {
 		e.Counts.Refuse(why, 1)
+		return
+	}
+	if math.Abs(v) > sketch.MaxCount {
+		e.Counts.Refuse(Implausible, 1)
 		return
 	}
 	start := p.StartTimestamp()
@@ -156,8 +164,11 @@ const ratioSlack = 1e-9
 
 // addCount gives a number of events to a ratio, or to what should have been measured.
 func addCount(t *binding, at int64, n float64) Reason {
-	if n < 0 {
+	switch {
+	case n < 0:
 		return Negative
+	case n > sketch.MaxCount:
+		return Implausible
 	}
 	switch t.use.Role {
 	case selection.Good:
@@ -215,8 +226,8 @@ func (e *Intake) histogram(b *Batch, in *Input, at int64, temporality pmetric.Ag
 		switch {
 		case t.use.Role != selection.Value:
 			return addCount(t, at, float64(n))
-		case t.use.Rate > 0:
-			return UnsupportedShape
+		case t.use.Rate > 0, len(bounds) == 0:
+			return UnsupportedShape // without boundaries, its values could be anything
 		case !plausible(t.use, mean*t.scale):
 			return Implausible
 		case !t.series.AddExplicit(at, in.layout.inBase(t.scale), counts, n):

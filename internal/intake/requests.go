@@ -5,6 +5,7 @@ package intake
 import (
 	"context"
 	"math"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -229,12 +230,27 @@ func valid(f *selection.Found) Reason {
 func (e *Intake) groupValue(key string, point, scope, resource pcommon.Map) string {
 	if v, ok := attrs.Lookup(key, point, scope, resource); ok {
 		if e.options.Text != nil {
-			return e.options.Text(key, v)
+			return cut(e.options.Text(key, v))
 		}
-		return v.AsString()
+		return cut(v.AsString())
 	}
 	if key == labels.Tenant {
-		return e.options.Tenants.Of(point, scope, resource)
+		return cut(e.options.Tenants.Of(point, scope, resource))
 	}
 	return ""
+}
+
+// maxText bounds the value of a key in bytes: it stands on every result of its group, again and again.
+const maxText = 256
+
+// cut is a text, or what of it is short enough.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
 }

@@ -247,7 +247,8 @@ func (s *Series) budget(to int64) (c budget.Counts, length time.Duration, ok boo
 // Balance is what the books of a series say as of an event time.
 type Balance struct {
 	At int64
-	// Remaining is the share of the error budget that is left: 1 untouched, below 0 overspent. NaN without events.
+	// Remaining is the share of the error budget that is left: 1 untouched, below 0 overspent, and 1
+	// without events: how much is known of them is Coverage.
 	// Coverage is the share of the time window that was observed. NaN where the SLO has no time window, or before it begins.
 	Remaining, Coverage float64
 	Burn                []float64 // by BurnWindows; NaN where there were no events, or the window is longer than the SLO's
@@ -262,6 +263,7 @@ func (s *Series) Balance(b *Balance) bool {
 	}
 	b.At, b.Remaining, b.Coverage = at, math.NaN(), math.NaN()
 	if c, length, ok := s.budget(at); ok {
+		b.Remaining = 1 // nothing is spent where nothing happened
 		if left, ok := c.Remaining(p.slo.Objective.Target); ok {
 			b.Remaining = left
 		}
@@ -311,6 +313,9 @@ func (j *Judge) Backfill(i int, values []string, until int64, fills []Fill) (tak
 		}
 		a.fill.begin, a.fill.end = min(a.fill.begin, fills[0].Start), max(a.fill.end, before)
 		s.lastData = max(s.lastData, before)
+		if l := s.promise.ledger; l.balanced == window.Unset { // there was no input yet
+			l.balanced = window.Start(until, Tick)
+		}
 		s.changed()
 	}
 	return taken

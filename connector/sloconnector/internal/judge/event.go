@@ -48,7 +48,7 @@ type Event struct {
 // The reasons for which a violation closes although nothing was measured to be kept again.
 const (
 	reasonDeleted   = "deleted"
-	reasonEdited    = "the indicator was edited, so its measurement begins anew"
+	reasonEdited    = "the indicator or what it is grouped by was edited, so its measurement begins anew"
 	reasonForgotten = "no input for so long that the group was forgotten"
 )
 

@@ -3,6 +3,7 @@
 package judge
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -194,9 +195,14 @@ func (s *Series) Result() Result {
 // Window is the length of the evaluation window.
 func (s *Series) Window() time.Duration { return s.promise.evaluation }
 
-// resultOf is the verdict of the window of the given length that closed last.
+// resultOf is the verdict of the window of the given length that closed last; without data where a change of the catalog has
+// left no such window.
 func (s *Series) resultOf(length time.Duration) *Result {
-	return &s.windows[slices.Index(s.promise.windows, length)].last
+	if i := slices.Index(s.promise.windows, length); i >= 0 {
+		return &s.windows[i].last
+	}
+	none := noResult
+	return &none
 }
 
 // First is the event time before which the series has no input, or window.Unset.
@@ -236,8 +242,9 @@ func (s *Series) count() told {
 	if r := s.ratio; r != nil && r.partAt != r.totalAt {
 		g, t = r.closed.good, r.closed.total
 	}
-	g = max(min(g, t), 0)
-	now := told{max(s.told.good, uint64(g)), max(s.told.bad, uint64(max(t-g, 0))), max(s.newest, s.told.at)}
+	g = math.Round(max(min(g, t), 0)) // ready ratios are parts of events
+	bad := max(math.Round(t)-g, 0)
+	now := told{max(s.told.good, uint64(g)), max(s.told.bad, uint64(bad)), max(s.newest, s.told.at)}
 	if s.told.at == now.at && now != s.told {
 		now.at += tellAfter
 	}

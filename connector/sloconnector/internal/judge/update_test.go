@@ -253,7 +253,7 @@ func TestWhatBecomesOfTheBooks(t *testing.T) {
 		assert.Same(t, s, j.Series(0, nil))
 		b := balanceOf(t, s)
 		if want == 0 {
-			assert.True(t, math.IsNaN(b.Remaining))
+			assert.InDelta(t, 1, b.Remaining, 0)
 			count(s, t0+600*minute, 10, 0)
 			j.Advance(t0 + 610*minute)
 			b = balanceOf(t, s)
@@ -291,4 +291,38 @@ func TestBurnRatesAreAskedByAnEditedTarget(t *testing.T) {
 	require.Len(t, events, 1)
 	assert.Equal(t, t0+31*minute, events[0].Time)
 	assert.Equal(t, AtRisk, s.State())
+}
+
+// Scenario: a policy is deleted, renamed with another window, or one of two, while its violation is open and its SLO stays.
+// Guarantees: the violation closes, whatever windows are left.
+func TestAPolicyGoesWhileItsSLOStays(t *testing.T) {
+	slo := ttft()
+	named := func(name string, window time.Duration) openslo.ViolationPolicy {
+		p := policyOf(leaf(slo), 1, openslo.NoDataHold)
+		p.Name, p.Window = name, window
+		return p
+	}
+	short, long := named("short", 2*time.Minute), named("long", 4*time.Minute)
+	for _, next := range [][]openslo.ViolationPolicy{nil, {short}, {long}, {named("other", 3*time.Minute)}} {
+		j := newJudge([]openslo.SLO{slo}, short, long)
+		for m := int64(0); m < 8; m++ {
+			addCounts(j.Series(0, nil), t0+m*minute, []uint64{0, 0, 0, 0, 0, 9, 0})
+		}
+		j.Advance(t0 + 8*minute)
+		require.Len(t, take(j), 2)
+		j.Update(catalogOf(slo, next...))
+		closed := 0
+		for _, e := range take(j) {
+			if !e.Opened {
+				closed++
+			}
+		}
+		kept := 0
+		for _, p := range next {
+			if p.Name != "other" {
+				kept++
+			}
+		}
+		assert.Equal(t, 2-kept, closed)
+	}
 }
