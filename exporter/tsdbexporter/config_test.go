@@ -58,7 +58,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		"query::max_concurrent: 0 must be at least 1",
 		"query::lookback: 0s must be positive")
 	f("tsdb/negative", "out_of_order_window: -1s must not be negative")
-	f("tsdb/window", "out_of_order_window: 3.6µs is below a second: write e.g. 1h")
+	f("tsdb/window", "out_of_order_window: 500ms is below a second: write e.g. 1h")
 	f("tsdb/timeouts", "write_timeout: 10s must be longer than query::timeout, which is 30s, or 0")
 	f("tsdb/unit", "query::timeout: 30 has no unit")
 	f("tsdb/retention", "retention: 0s must be at least 2h")
