@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -218,7 +219,7 @@ func part[P interface {
 	}
 	values := e.heard.values[:0]
 	for _, key := range e.judge.GroupBy(i) {
-		values = append(values, text(p.Attributes(), key))
+		values = append(values, strings.ToValidUTF8(text(p.Attributes(), key), "\uFFFD"))
 	}
 	e.heard.values = values
 	s := e.judge.Series(i, values)

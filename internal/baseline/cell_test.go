@@ -231,3 +231,16 @@ func TestAShareIsJudgedByWhatIsBad(t *testing.T) {
 	assert.Equal(t, Degraded, r.State)
 	assert.Equal(t, InsufficientData, j.CloseShare(c, 22*window, 0, 0).State)
 }
+
+// Scenario: values at the end of floats, which somebody's mistake has sent.
+// Guarantees: the state stays one that can be read again.
+func TestValuesAtTheEndOfFloatsLeaveAStateThatCanBeRead(t *testing.T) {
+	j, c := judge(t, p99), new(Cell)
+	for i := range int64(3) {
+		w := constant(math.MaxFloat64, 500)
+		require.True(t, w.AddExplicit([]float64{1e300, 1e308}, []uint64{5, 5, 5}))
+		j.Close(c, i*window, w)
+	}
+	var restored Cell
+	require.NoError(t, restored.Restore(through(t, c.State())))
+}

@@ -93,7 +93,7 @@ func (d *Decayed) set(end int64, w *sketch.Distribution) {
 func (d *Decayed) addBucket(at, scale int32, n float64) {
 	log2 := math.Ldexp(float64(at)+0.5, -int(scale))
 	d.n += n
-	d.sum += n * math.Exp2(log2)
+	d.sum = finite(d.sum + n*math.Exp2(log2))
 	d.sumLog += n * log2 * math.Ln2
 	d.hist.addBucket(at, scale, n)
 }
@@ -106,12 +106,12 @@ func (d *Decayed) add(lo, hi, weight float64) {
 	case !(hi > 0):
 	case math.IsInf(hi, 1):
 		if lo > 0 {
-			d.sum += weight * lo
+			d.sum = finite(d.sum + weight*lo)
 			d.sumLog += weight * math.Log(lo)
 		}
 	default:
 		lo = max(lo, 0)
-		d.sum += weight * (lo + hi) / 2
+		d.sum = finite(d.sum + weight*(lo/2+hi/2))
 		d.sumLog += weight * meanLog(lo, hi)
 	}
 }
@@ -124,8 +124,12 @@ func meanLog(lo, hi float64) float64 {
 	case hi-lo < 1e-3*hi: // where the difference below would be of rounding only; the error is under 1e-7
 		return math.Log((lo + hi) / 2)
 	}
-	return (hi*math.Log(hi)-lo*math.Log(lo))/(hi-lo) - 1
+	r := lo / hi
+	return math.Log(hi) - r*math.Log(r)/(1-r) - 1
 }
+
+// finite keeps a sum of values that are near the end of floats a number: one that is not would make the state unreadable.
+func finite(sum float64) float64 { return min(sum, math.MaxFloat64) }
 
 // Merge adds what another has seen: a window, or the same cell's on another machine. What is older than what is there
 // already counts as much less as if it had come in time, so the order does not matter.
@@ -135,7 +139,7 @@ func (d *Decayed) Merge(by Decay, o *Decayed) {
 	}
 	weight := d.advance(by, o.at)
 	d.n += weight * o.n
-	d.sum += weight * o.sum
+	d.sum = finite(d.sum + weight*o.sum)
 	d.sumLog += weight * o.sumLog
 	d.hist.merge(&o.hist, weight)
 }

@@ -5,6 +5,7 @@ package intake
 import (
 	"context"
 	"math"
+	"strings"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -226,18 +227,18 @@ func valid(f *selection.Found) Reason {
 }
 
 // groupValue is the value of a group-by key, looked up in the point, then the scope, then the resource; the tenant is
-// resolved as it is everywhere.
+// resolved as it is everywhere. It is valid UTF-8, whatever came: no checkpoint could hold it otherwise, and no backend.
 func (e *Intake) groupValue(key string, point, scope, resource pcommon.Map) string {
-	if v, ok := attrs.Lookup(key, point, scope, resource); ok {
-		if e.options.Text != nil {
-			return cut(e.options.Text(key, v))
-		}
-		return cut(v.AsString())
+	var text string
+	switch v, ok := attrs.Lookup(key, point, scope, resource); {
+	case ok && e.options.Text != nil:
+		text = e.options.Text(key, v)
+	case ok:
+		text = v.AsString()
+	case key == labels.Tenant:
+		text = e.options.Tenants.Of(point, scope, resource)
 	}
-	if key == labels.Tenant {
-		return cut(e.options.Tenants.Of(point, scope, resource))
-	}
-	return ""
+	return strings.ToValidUTF8(cut(text), "\uFFFD") // the same, without a copy, where there is nothing to replace
 }
 
 // maxText bounds the value of a key in bytes: it stands on every result of its group, again and again.

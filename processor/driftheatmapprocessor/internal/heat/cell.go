@@ -148,13 +148,14 @@ func (c *Cell) AddParts(t int64, good, total float64, _, _ bool) {
 
 // share is how many events of a window were good, of how many.
 func (p *promise) share(a *sums) (good, total float64) {
-	good, total = a.good, a.total
+	good, total = min(a.good, sketch.MaxCount), min(a.total, sketch.MaxCount)
+	bad := min(a.bad, sketch.MaxCount)
 	switch r := p.slo.Indicator.Ratio; {
 	case r == nil || r.Raw != nil:
 	case r.Total == nil:
-		total = good + a.bad
+		total = good + bad
 	case r.Good == nil:
-		good = total - a.bad
+		good = total - bad
 	}
 	return min(max(good, 0), total), total
 }
@@ -166,7 +167,8 @@ func (p *promise) settle(a *sums) {
 		length := min(p.interval, left)
 		left -= length
 		if !math.IsNaN(v) && length > 0 {
-			a.values.Observe(v/length.Seconds(), 1)
+			rate := v / length.Seconds()
+			a.values.Observe(max(min(rate, math.MaxFloat64), -math.MaxFloat64), 1)
 		}
 	}
 }

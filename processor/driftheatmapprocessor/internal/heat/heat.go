@@ -253,6 +253,7 @@ func (m *Map) open(p *promise, key string, values []string, overflow bool) *Cell
 	p.cells[key] = c
 	m.turns = append(m.turns, c)
 	m.cells++
+	m.touched[c.shard] = true
 	return c
 }
 
