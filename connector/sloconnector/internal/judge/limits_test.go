@@ -135,30 +135,6 @@ func TestKinAreForgottenTogether(t *testing.T) {
 	assert.Equal(t, uint64(3), j.Evicted())
 }
 
-func TestEventsInAnExcludingMaintenanceDoNotCount(t *testing.T) {
-	slo := ttft()
-	catalog := catalogOf(slo)
-	begin := time.Unix(0, t0).Truncate(time.Second).UTC()
-	catalog.Maintenance = []openslo.MaintenanceWindow{
-		{Name: "out", Effect: openslo.EffectExclude, SLOs: []string{slo.ID}, Start: begin.Add(10 * time.Minute), Duration: 5 * time.Minute},
-		{Name: "quiet", Effect: openslo.EffectSilence, SLOs: []string{slo.ID}, Start: begin.Add(20 * time.Minute), Duration: 5 * time.Minute},
-		{Name: "others", Effect: openslo.EffectExclude, SLOs: []string{"other"}, Start: begin, Duration: time.Hour},
-	}
-	j := New(catalog, Options{Window: 5 * time.Minute, MaxSeries: 1, TTL: time.Hour})
-	f := func(at int64, want bool) {
-		t.Helper()
-		assert.Equal(t, want, j.Excluded(0, at))
-		assert.Equal(t, want, j.Excluded(0, at), "asked again")
-	}
-	from := begin.UnixNano()
-	f(from+10*minute-1, false)
-	f(from+10*minute, true)
-	f(from+15*minute-1, true)
-	f(from+15*minute, false)
-	f(from+21*minute, false)
-	f(from, false)
-}
-
 // Scenario: more groups than there is room for events break their promise in the same window, in two judges.
 // Guarantees: both tell of the same, and drop the same.
 func TestOfTooManyEventsTheSameAreDropped(t *testing.T) {

@@ -24,7 +24,6 @@ type promise struct {
 	subject             *subject
 	parts               []part   // of a composite
 	whole               *promise // the composite that this is a part of
-	excluded            exclusions
 	series              map[string]*Series
 	ordered             []*Series         // the same as they came, which walks memory several times as fast as the order of a map
 	free                window.Pool[pane] // panes to be used again
@@ -63,7 +62,6 @@ func (j *Judge) compile(catalog *openslo.Catalog) {
 			p.interval = t.Rate
 		}
 		p.slice = slo.Objective.TimeSliceWindow
-		p.excluded = exclusionsOf(catalog, slo.ID)
 		p.subject = &subject{slo: &p.slo, keys: p.groupBy}
 		p.fingerprint, p.index = p.measures(), i
 		j.promises = append(j.promises, p)
