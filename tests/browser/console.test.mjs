@@ -179,6 +179,29 @@ test("verdicts that fall behind are told, and by how much", async () => {
   }
 });
 
+test("a Collector without an engine, and one whose first window is open, are told apart", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), now = Date.now() / 1000, first = new Batch(), then = new Batch();
+  first.gauge("slo.evaluation.lag", {}, now - 5, 0, "s");
+  await first.send(p.url);
+  const page = await open(chrome, c.url);
+  try {
+    assert.match(squeeze(await text(page, ".empty")), /^Nothing to judge yet .* LLM_METRICS_TARGETS/);
+    then.gauge("slo.state", { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", state: "no_data" }, now - 4, 1);
+    await then.send(p.url);
+    await page.keyboard.press("r");
+    await page.locator("tr.promise").waitFor();
+    assert.equal(await text(page, "h1"), "Nothing judged");
+    await page.locator("#views [data-key=heatmap]").click();
+    await loaded(page);
+    assert.match(await text(page, ".empty"), /^No window has closed yet/);
+    assert.deepEqual(page.complaints, []);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
 visit("a refresh does not take away what somebody has open or has typed", () => `${full}?view=heatmap&${then}`, async (page) => {
   await page.getByLabel("find").fill("H200");
   await page.evaluate(() => document.querySelectorAll("#view select").forEach((s) => (s.dataset.same = "yes")));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small pieces that several views show.
 
-import { h, s, code } from "./dom.js";
+import { h, s, code, empty } from "./dom.js";
 import { stateOf } from "./palette.js";
 import * as format from "./format.js";
 import { canonical, isDimension, selector } from "./names.js";
@@ -84,9 +84,12 @@ export function matches(metric, state) {
   return state.q.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
-/** What to do when there are no results at all, or none but that there are promises. */
+/** What to do when there are no results at all, or none but that there are promises or somebody who judges. */
 export function nothingYet(app) {
   if (app.names.state) return empty("No window has closed yet", "There are promises, but no values in this time range. The first comes when the first window has closed: after five minutes, unless a ViolationPolicy has shorter ones. Or choose a longer time range.");
+  if (app.names.lag) {
+    return empty("Nothing to judge yet", "The slo connector reports, but no data has come that a promise of its SLO files is made of. Does the engine answer where it is scraped? With builtin:all-in-one that is LLM_METRICS_TARGETS, localhost:8000 unless told otherwise. Are the SLO files, SLO_CATALOG, about the metrics that come?");
+  }
   return h("section", { class: "empty" },
     h("h2", null, "No slo_* metrics yet"),
     h("p", null, "Nothing at ", code(app.config.query_url), " tells of a promise in this time range. What it takes:"),
