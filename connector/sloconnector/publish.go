@@ -153,6 +153,10 @@ func (e *engine) series(batch *emit.Batch, s *judge.Series, all bool, now time.T
 	if at == 0 {
 		// No input yet, so there is no event time: the promise is shown as of a window that no input can still belong to.
 		at = window.Start(now.UnixNano(), s.Window()) - int64(s.Window())
+	} else if all && s.Repeats(r.End) {
+		// A verdict stands until the next one. Repeated with the time of its window, it would be lost to a backend that looks
+		// back for five minutes before the next one comes.
+		at = max(at, e.judge.Balanced())
 	}
 	to := e.of(batch, s.Identity)
 	composite := len(slo.Indicator.Parts) > 0

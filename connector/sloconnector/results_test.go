@@ -265,3 +265,31 @@ func TestAStartLongAgoIsNoCoverage(t *testing.T) {
 		}
 	}
 }
+
+// Scenario: a window of five minutes, a lateness of half a minute, a backend that looks back for five minutes.
+// Guarantees: while input comes, the verdict is never older than a minute and the lateness, and its time never goes back.
+func TestAVerdictIsNeverStale(t *testing.T) {
+	r := newRig(t, ttftDocs, func(c *Config) { c.Lateness = 30 * time.Second })
+	r.clock = t0
+	var newest time.Time
+	for i, md := range hour()[:20] {
+		r.clock = t0.Add(time.Duration(i)*time.Minute + 30*time.Second)
+		r.send(md)
+		for range 4 {
+			r.wait(15 * time.Second)
+		}
+		for _, md := range r.metrics.AllMetrics() {
+			for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+				if m.Name() == state.Name {
+					at := m.Gauge().DataPoints().At(0).Timestamp().AsTime()
+					assert.False(t, at.Before(newest), "%s after %s", at, newest)
+					newest = at
+				}
+			}
+		}
+		r.metrics.Reset()
+		if i > 6 {
+			assert.LessOrEqual(t, r.clock.Sub(newest), 2*time.Minute+30*time.Second, "minute %d", i)
+		}
+	}
+}

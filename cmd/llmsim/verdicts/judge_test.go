@@ -137,6 +137,9 @@ func (t *told) metrics(_ context.Context, md pmetric.Metrics) error {
 				case "slo.state", "slo.sli.value", "slo.sli.bound":
 					for _, p := range m.Gauge().DataPoints().All() {
 						w := windowOf(p)
+						if !w.end.Truncate(evaluation).Equal(w.end) {
+							continue // the verdict before, repeated
+						}
 						v, ok := batch[w]
 						if !ok {
 							v = verdict{value: math.NaN(), lower: math.NaN(), upper: math.NaN()}

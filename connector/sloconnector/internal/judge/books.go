@@ -285,6 +285,10 @@ func (s *Series) Balance(b *Balance) bool {
 	return true
 }
 
+// Balanced is the event time as of which the books were balanced last, window.Unset before that: all windows up to it are
+// closed.
+func (j *Judge) Balanced() int64 { return j.ledger.balanced }
+
 // Fill is what is known from elsewhere of a series before its own input.
 type Fill struct {
 	Start  int64 // event time

@@ -30,6 +30,7 @@ type Series struct {
 	saved    *saved // nil where the state does not outlive a crash
 	first    int64  // start of the pane of the first input
 	newest   int64  // event time
+	verdict  int64  // end of the window whose verdict was told last
 	lastData int64  // end of the youngest closed pane that was given input
 	phase    uint64 // when it is told in turns
 	shown    bool   // its witness was told
@@ -215,6 +216,13 @@ func (s *Series) TakeWitness() (x Exemplar, fresh bool) {
 	}
 	s.shown = true
 	return *s.witness, true
+}
+
+// Repeats reports whether the verdict of the window that ends at end was told before, and notes that it is told now.
+func (s *Series) Repeats(end int64) bool {
+	before := s.verdict
+	s.verdict = end
+	return before == end
 }
 
 // Gone reports whether the series was forgotten. Who holds it asks Judge.Series for its successor.
