@@ -319,5 +319,18 @@ func (b *Batch) Again(in *Input, start pcommon.Timestamp, at int64) bool {
 	return b.intake.again(b, in, start, at)
 }
 
+// Source identifies what a point is of: its resource and its own attributes, without those that slo_schema has written.
+func (b *Batch) Source(point pcommon.Map) uint64 {
+	if b.stream == 0 {
+		b.identify()
+	}
+	return attrs.Combine(b.resource, identity(point))
+}
+
+// Value is the value of a key, looked up as a group-by key is.
+func (b *Batch) Value(key string, point pcommon.Map) string {
+	return b.intake.groupValue(key, point, b.sm.Scope().Attributes(), b.rm.Resource().Attributes())
+}
+
 // Heard notes an event time of the resource.
 func (b *Batch) Heard(at int64) { b.newest = max(b.newest, at) }

@@ -5,6 +5,7 @@ package driftheatmapprocessor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
+	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/coupling"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/heat"
 )
 
@@ -33,6 +35,9 @@ type headState struct {
 	_         struct{} `cbor:",toarray"`
 	Heat      heat.Head
 	Watermark window.WatermarkState
+	Coupling  []coupling.CellState
+	By        []string // of Coupling
+	Told      int64    // end of the window of which it was told last
 }
 
 // save writes what has changed since the last checkpoint. What could not be written is written with the next one.
@@ -76,6 +81,9 @@ func (e *engine) take() snapshot {
 	s := snapshot{
 		head:  headState{Heat: e.heat.Head(), Watermark: e.intake.Watermark.State()},
 		spans: e.intake.TakeSpans(), cells: e.heat.TakeTouched(), inputs: e.intake.TakeInputs(),
+	}
+	if c := e.coupled; c != nil {
+		s.head.Coupling, s.head.By, s.head.Told = c.curves.State(), c.cfg.By, c.told
 	}
 	for _, cells := range s.cells {
 		for i := range cells {
@@ -181,6 +189,10 @@ func (e *engine) takeUp(parts map[string][]byte) (left int, err error) {
 	}
 	if left, err = e.heat.Restore(head.Heat, cells, e.intake.Intern); err != nil {
 		return left, err
+	}
+	if c := e.coupled; c != nil && slices.Equal(head.By, c.cfg.By) {
+		c.curves.Restore(head.Coupling, len(head.By))
+		c.told = head.Told
 	}
 	if err := e.intake.Watermark.Restore(head.Watermark, e.now().UnixNano()); err != nil {
 		return left, fmt.Errorf("%s: %w", headPart, err)

@@ -41,6 +41,9 @@ type Config struct {
 	CellTTL time.Duration `mapstructure:"cell_ttl"`
 	// Canary compares two versions. Without it, none are compared.
 	Canary configoptional.Optional[CanaryConfig] `mapstructure:"canary"`
+	// Coupling learns how the throughput of engines hangs together with how much they do at once. Without it, nothing is learned
+	// of that.
+	Coupling configoptional.Optional[CouplingConfig] `mapstructure:"coupling"`
 	// Lateness is how far event time may lag behind the newest of its source before it comes too late for its window. Windows
 	// close this much later.
 	Lateness time.Duration `mapstructure:"lateness"`
@@ -111,6 +114,72 @@ type CanaryConfig struct {
 
 // Unmarshal refuses null values besides what the Collector refuses.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(conf, c) }
+
+// CouplingConfig names the metrics of engines, in OTLP or Prometheus spelling. Those of one engine have the same resource and equal
+// attributes.
+type CouplingConfig struct {
+	// Throughput counts tokens.
+	Throughput string `mapstructure:"throughput"`
+	// Batch is a gauge of the requests that are worked on at once.
+	Batch string `mapstructure:"batch"`
+	// Context is a histogram of the lengths of prompts, or a gauge of their mean. Empty does not tell them apart.
+	Context string `mapstructure:"context"`
+	// CacheHits and CacheQueries count the tokens of prompts that were cached, and all. Empty does not tell them apart.
+	CacheHits    string `mapstructure:"cache_hits"`
+	CacheQueries string `mapstructure:"cache_queries"`
+	// By are attributes by which engines are told apart.
+	By []string `mapstructure:"by"`
+	// ContextBuckets and HitBuckets are upper boundaries, rising, of the mean length of prompts and of the share that was cached.
+	ContextBuckets []float64 `mapstructure:"context_buckets"`
+	HitBuckets     []float64 `mapstructure:"hit_buckets"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+func defaultCoupling() CouplingConfig {
+	return CouplingConfig{
+		Throughput: "vllm:generation_tokens", Batch: "vllm:num_requests_running", Context: "vllm:request_prompt_tokens",
+		CacheHits: "vllm:prefix_cache_hits", CacheQueries: "vllm:prefix_cache_queries", By: []string{"model_name"},
+		ContextBuckets: []float64{1000, 4000, 16000}, HitBuckets: []float64{0.25, 0.5, 0.75},
+	}
+}
+
+// Unmarshal refuses null values besides what the Collector refuses.
+func (c *CouplingConfig) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(conf, c) }
+
+// Validate reports every problem at once, each with its key.
+func (c *CouplingConfig) Validate() error {
+	var errs []error
+	if c.Throughput == "" || c.Batch == "" {
+		errs = append(errs, errors.New("throughput and batch must each name a metric"))
+	}
+	if (c.CacheHits == "") != (c.CacheQueries == "") {
+		errs = append(errs, errors.New("cache_hits and cache_queries belong together: name both or none"))
+	}
+	for i, key := range c.By {
+		if problem := openslo.CheckGroupBy(c.By[:i], key); key == "" || problem != "" {
+			errs = append(errs, fmt.Errorf("by[%d]: %q is no key to group by: %s", i, key, problem))
+		} else if slices.Contains(ofCurves, key) {
+			errs = append(errs, fmt.Errorf("by[%d]: %q is an attribute of the results already", i, key))
+		}
+	}
+	return errors.Join(append(errs, rising("context_buckets", c.ContextBuckets), rising("hit_buckets", c.HitBuckets))...)
+}
+
+// ofCurves are attributes of what coupling tells.
+var ofCurves = []string{"batch", "context", "cache_hit"}
+
+// rising reports boundaries that do not rise.
+func rising(key string, bounds []float64) error {
+	var errs []error
+	for i, b := range bounds {
+		if math.IsNaN(b) || math.IsInf(b, 0) || (i > 0 && b <= bounds[i-1]) {
+			errs = append(errs, fmt.Errorf("%s[%d]: %g: boundaries must be finite, and rise", key, i, b))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // Unmarshal refuses null values besides what the Collector refuses.
 func (c *CanaryConfig) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(conf, c) }
@@ -192,12 +261,7 @@ func (d *Dimension) validate(at string, before []string) error {
 	} else if slices.Contains(own, d.Key) {
 		errs = append(errs, fmt.Errorf("%s: %q is an attribute of the results already", at, d.Key))
 	}
-	for i, b := range d.Buckets {
-		if math.IsNaN(b) || math.IsInf(b, 0) || (i > 0 && b <= d.Buckets[i-1]) {
-			errs = append(errs, fmt.Errorf("%s::buckets[%d]: %g: boundaries must be finite, and rise", at, i, b))
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, rising(at+"::buckets", d.Buckets))...)
 }
 
 // Validate reports every problem at once, each with its key.

@@ -28,6 +28,9 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 	require.NoError(t, err)
 	off := false
 	want := &Config{
+		Coupling: configoptional.Some(CouplingConfig{
+			Throughput: "a", Batch: "b", Context: "c", CacheHits: "d", CacheQueries: "e", By: []string{"f"}, ContextBuckets: []float64{1}, HitBuckets: []float64{0.5},
+		}),
 		Catalog: component.MustNewIDWithName("slo_catalog", "other"), Window: time.Minute,
 		Dimensions: []Dimension{{Key: "tenant"}, {Key: "gen_ai.usage.input_tokens", Buckets: []float64{1000, 4000, 16000}}},
 		Decay:      0.9, MinSamples: 100, ReferenceWindows: 6, MaxCells: 7, CellTTL: 2 * time.Hour,
@@ -41,6 +44,10 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 	cfg, err = configtest.Read(t, "testdata/config.yaml", "drift_heatmap/change", defaults())
 	require.NoError(t, err)
 	assert.True(t, t0.Equal(cfg.Canary.Get().ChangedAt))
+
+	cfg, err = configtest.Read(t, "testdata/config.yaml", "drift_heatmap/vllm", defaults())
+	require.NoError(t, err)
+	assert.Equal(t, defaultCoupling(), *cfg.Coupling.Get())
 
 	cfg, err = configtest.Read(t, "testdata/config.yaml", "drift_heatmap/none", defaults())
 	require.NoError(t, err)
@@ -78,6 +85,8 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 	f("drift_heatmap/canary", "canary: attribute: must not be empty, or changed_at must be set instead", `candidate: "v1" is the baseline`, "alpha: 2 is not in (0, 1)")
 	f("drift_heatmap/bucketed", `canary::attribute: "batch" is a dimension with buckets`)
 	f("drift_heatmap/both", "attribute: is set beside changed_at: set one of them")
+	f("drift_heatmap/coupling", "throughput and batch must each name a metric", "cache_hits and cache_queries belong together", `by[1]: "batch" is an attribute of the results already`,
+		`by[0]: "" is no key`, "context_buckets[1]: 1: boundaries must be finite, and rise")
 	f("drift_heatmap/null", "window: is null", "canary::attribute: is null")
 	f("drift_heatmap/typo", "windw")
 	f("drift_heatmap/type", "window: 300 has no unit: write 300s, 300m or 300h")

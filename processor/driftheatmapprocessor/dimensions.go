@@ -42,17 +42,19 @@ func newDimensions(cfg *Config) dimensions {
 
 func newBuckets(bounds []float64) *buckets {
 	b := &buckets{bounds: bounds}
-	text := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	for i, v := range bounds {
 		if i == 0 {
-			b.names = append(b.names, "<="+text(v))
+			b.names = append(b.names, "<="+short(v))
 		} else {
-			b.names = append(b.names, text(bounds[i-1])+"-"+text(v))
+			b.names = append(b.names, short(bounds[i-1])+"-"+short(v))
 		}
 	}
-	b.names = append(b.names, ">"+text(bounds[len(bounds)-1]))
+	b.names = append(b.names, ">"+short(bounds[len(bounds)-1]))
 	return b
 }
+
+// short is a number as people write it.
+func short(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // name is what a number is called, "" for what is none.
 func (b *buckets) name(v pcommon.Value) string {
@@ -69,6 +71,10 @@ func (b *buckets) name(v pcommon.Value) string {
 		}
 		x = parsed
 	}
+	return b.of(x)
+}
+
+func (b *buckets) of(x float64) string {
 	for i, bound := range b.bounds {
 		if x <= bound {
 			return b.names[i]

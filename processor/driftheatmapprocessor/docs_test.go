@@ -5,6 +5,7 @@ package driftheatmapprocessor
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,12 +55,21 @@ func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {
 	cfg := defaults()
 	doctest.Settings(t, cfg, map[string]string{
 		"dimensions":  "`[tenant, cloud.region, device.type, model.version]`",
-		"tenant_from": "`[k8s.namespace.name, service.namespace, service.name]`", "storage": "none", "canary": "none", "metrics": "`{}`",
+		"tenant_from": "`[k8s.namespace.name, service.namespace, service.name]`", "storage": "none", "canary": "none", "coupling": "none", "metrics": "`{}`",
 	})
 	cfg.Canary.GetOrInsertDefault()
 	for _, row := range []string{
 		"| `attribute`, `baseline`, `candidate` | none; required |",
 		fmt.Sprintf("| `alpha` | `%g` |", cfg.Canary.Get().Alpha), fmt.Sprintf("| `min_samples` | `%d` |", cfg.Canary.Get().MinSamples),
+	} {
+		doctest.Has(t, row)
+	}
+	c := defaultCoupling()
+	for _, row := range []string{
+		"| `throughput` | `" + c.Throughput + "` |", "| `batch` | `" + c.Batch + "` |", "| `context` | `" + c.Context + "` |",
+		"| `cache_hits`, `cache_queries` | `" + c.CacheHits + "`, `" + c.CacheQueries + "` |", "| `by` | `[" + strings.Join(c.By, ", ") + "]` |",
+		"| `context_buckets` | `" + strings.ReplaceAll(fmt.Sprint(c.ContextBuckets), " ", ", ") + "` |",
+		"| `hit_buckets` | `" + strings.ReplaceAll(fmt.Sprint(c.HitBuckets), " ", ", ") + "` |",
 	} {
 		doctest.Has(t, row)
 	}

@@ -58,9 +58,10 @@ type engine struct {
 	selectors *intake.Selectors
 	heat      *heat.Map
 	intake    *intake.Intake
-	results   pages // of windows, until they are published
-	points    int   // in results
-	lost      int64 // points for which there was no room in results
+	coupled   *coupled // nil without coupling
+	results   pages    // of windows, until they are published
+	points    int      // in results
+	lost      int64    // points for which there was no room in results
 	refreshed time.Time
 	turns     uint64
 
@@ -152,12 +153,16 @@ func (e *engine) begin() (err error) {
 	if e.heat, err = heat.New(e.slos, opts); err != nil {
 		return err
 	}
+	var take func(*intake.Batch) bool
+	if e.coupled = newCoupled(e.cfg); e.coupled != nil {
+		take = e.listen
+	}
 	e.intake = intake.New(e.selectors, sink{e}, intake.Options{
 		Watermark: window.WatermarkOptions{
 			Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
 		},
 		MaxInputs: e.cfg.MaxInputSeries, TTL: e.cfg.SeriesTTL, MaxRecentSpans: e.cfg.MaxRecentSpans,
-		Tenants: e.tenants, Text: e.dimensions.text, Logger: e.set.Logger,
+		Tenants: e.tenants, Text: e.dimensions.text, Take: take, Logger: e.set.Logger,
 	})
 	return nil
 }
@@ -218,8 +223,17 @@ func (e *engine) hear(ctx context.Context, listen func(in *intake.Intake, now in
 		return // not started
 	}
 	listen(e.intake, begin.UnixNano())
-	e.heat.Advance(e.intake.Watermark.Advance(begin.UnixNano(), window.Unset))
+	if e.coupled != nil {
+		e.intake.Counts.Refuse(intake.SeriesLimit, e.coupled.finish())
+	}
+	e.closeWindows(e.intake.Watermark.Advance(begin.UnixNano(), window.Unset))
 	e.own.consumed(ctx, &e.intake.Counts, e.now().Sub(begin))
+}
+
+// closeWindows closes the windows that end at or before a watermark. The caller holds the mutex.
+func (e *engine) closeWindows(watermark int64) {
+	e.heat.Advance(watermark)
+	e.tellCurves(watermark)
 }
 
 // advance closes what the wall clock allows to close although nothing comes in, by the catalog as it is now.
@@ -228,8 +242,11 @@ func (e *engine) advance(context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now().UnixNano()
-	e.heat.Advance(e.intake.Watermark.Advance(now, e.heat.LastEnd()))
+	e.closeWindows(e.intake.Watermark.Advance(now, e.heat.LastEnd()))
 	e.intake.Expire(now)
+	if e.coupled != nil {
+		e.coupled.expire(now)
+	}
 	e.own.sizes(e)
 }
 

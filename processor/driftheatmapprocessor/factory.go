@@ -45,6 +45,7 @@ func createDefaultConfig() component.Config {
 		MaxCells:           10_000,
 		CellTTL:            24 * time.Hour,
 		Canary:             configoptional.Default(CanaryConfig{Alpha: pair.Alpha, MinSamples: int(pair.MinSamples)}),
+		Coupling:           configoptional.Default(defaultCoupling()),
 		Lateness:           30 * time.Second,
 		IdleTimeout:        time.Minute,
 		MaxLag:             time.Hour,

@@ -31,6 +31,11 @@ func sensitive(c *Config) {
 	c.Dimensions = append(c.Dimensions, Dimension{Key: "batch", Buckets: []float64{1, 8}})
 	c.MinSamples, c.Window, c.IdleTimeout, c.MaxCells = 1, 10*time.Second, time.Second, 20
 	c.Canary.Get().MinSamples = 20
+	withCoupling(c)
+	*c.Coupling.Get() = CouplingConfig{
+		Throughput: "tokens", Batch: "requests", Context: ttft, CacheHits: "part", CacheQueries: "raw", By: []string{"cloud.region"},
+		ContextBuckets: []float64{1}, HitBuckets: []float64{0.5},
+	}
 }
 
 // survives checks that each item was accepted or refused, exactly once, and that what the engine knows can be written and taken
@@ -48,6 +53,7 @@ func (r *rig) survives(d *disk, items int) {
 	again := on(r.t, d, fuzzDocs, sensitive)
 	require.True(r.t, again.known)
 	require.Equal(r.t, r.heat.Len(), again.heat.Len())
+	require.Equal(r.t, r.coupled.curves.Len(), again.coupled.curves.Len())
 	tell := func(r *rig) string {
 		r.metrics.Reset()
 		r.cfg.RefreshInterval = time.Nanosecond

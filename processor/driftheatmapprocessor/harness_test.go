@@ -22,7 +22,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.uber.org/zap/zaptest"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/metadata"
@@ -112,7 +111,6 @@ func newRigOn(t testing.TB, h *host, configure func(*Config)) *rig {
 	tel := componenttest.NewTelemetry()
 	set := processortest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = tel.NewTelemetrySettings()
-	set.Logger = zaptest.NewLogger(t)
 	set.Resource.Attributes().PutStr("service.instance.id", "collector-1")
 	e, err := newEngine(set, cfg)
 	require.NoError(t, err)

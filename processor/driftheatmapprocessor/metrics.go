@@ -34,7 +34,15 @@ var (
 		Name: "slo.drift.explanation", Unit: "1", Kind: emit.Gauge, Default: true, Attributes: []string{"`dimension`", "`value`"},
 		Description: "The share of an SLO's bad events that would not have been if the events with this value of the dimension were like all others; while a cell of the SLO drifts. Without the dimensions as attributes.",
 	}
-	table = []*emit.Metric{observed, deviation, baselines, ratio, state, explanation}
+	throughput = &emit.Metric{
+		Name: "llm.throughput", Unit: "{token}/s", Kind: emit.Gauge, Default: true, Attributes: []string{"`batch`", "`context`", "`cache_hit`", "those of `coupling::by`, and none of an SLO"},
+		Description: "The mean throughput of an engine lately, by how many requests it worked on at once, how long its prompts were and how much of them was cached; with `coupling`.",
+	}
+	kneeMetric = &emit.Metric{
+		Name: "llm.throughput.knee", Unit: "{request}", Kind: emit.Gauge, Default: true, Attributes: []string{"`context`", "`cache_hit`", "those of `coupling::by`, and none of an SLO"},
+		Description: "Where more requests at once stop paying; nothing where that is not known. With `coupling`.",
+	}
+	table = []*emit.Metric{observed, deviation, baselines, ratio, state, explanation, throughput, kneeMetric}
 )
 
 // states are the places of the verdicts in the state set.

@@ -145,18 +145,23 @@ func (e *engine) retire(id *heat.Identity, now time.Time) {
 	}
 }
 
-// of is where results go: who the tenant is, and which collector says so.
+// of is where the results of a cell go.
 func (e *engine) of(batch *emit.Batch, id *heat.Identity) emit.Series {
-	var key strings.Builder
+	target := id.SLO.Target()
+	return e.resource(batch, id.Group).Series(func(m pcommon.Map) { e.label(m, id, target) })
+}
+
+// resource says who the tenant is, where a group tells it, and which collector says so.
+func (e *engine) resource(batch *emit.Batch, group func(func(key, value string))) *emit.Resource {
+	var id strings.Builder
 	keys := e.tenants.Keys()
-	id.Group(func(k, v string) {
+	group(func(k, v string) {
 		if slices.Contains(keys, k) {
-			key.WriteString(k + "\x00" + v + "\x00")
+			id.WriteString(k + "\x00" + v + "\x00")
 		}
 	})
-	target := id.SLO.Target()
-	return batch.Resource(key.String(), func(m pcommon.Map) {
-		id.Group(func(k, v string) {
+	return batch.Resource(id.String(), func(m pcommon.Map) {
+		group(func(k, v string) {
 			if slices.Contains(keys, k) {
 				m.PutStr(k, v)
 			}
@@ -164,7 +169,7 @@ func (e *engine) of(batch *emit.Batch, id *heat.Identity) emit.Series {
 		if of, ok := e.set.Resource.Attributes().Get("service.instance.id"); ok {
 			of.CopyTo(m.PutEmpty("service.instance.id"))
 		}
-	}).Series(func(m pcommon.Map) { e.label(m, id, target) })
+	})
 }
 
 // label writes the canonical labels and the dimensions, and the tenant where they tell it.

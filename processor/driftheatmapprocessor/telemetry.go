@@ -81,8 +81,8 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 
 func (t *telemetry) register(meter metric.Meter) error {
 	t.gauges = []gauge{
-		cellsGauge:          {name: "otelcol_drift_heatmap_cells", unit: "{cell}", description: "Cells (SLO × dimensions)."},
-		inputsGauge:         {name: "otelcol_drift_heatmap_input_series", unit: "{series}", description: "Input series that are remembered."},
+		cellsGauge:          {name: "otelcol_drift_heatmap_cells", unit: "{cell}", description: "Cells (SLO × dimensions), and those of coupling."},
+		inputsGauge:         {name: "otelcol_drift_heatmap_input_series", unit: "{series}", description: "Input series, and engines, that are remembered."},
 		sourcesGauge:        {name: "otelcol_drift_heatmap_sources", unit: "{source}", description: "Sources whose slowest decides when windows close."},
 		ignoredSourcesGauge: {name: "otelcol_drift_heatmap_ignored_sources", unit: "{source}", description: "Sources that windows do not wait for: idle, or their clock is too far behind."},
 		checkpointGauge:     {name: "otelcol_drift_heatmap_checkpoint_size", unit: "By", description: "What the last checkpoint wrote."},
@@ -133,8 +133,12 @@ func (t *telemetry) saved(ctx context.Context, took time.Duration, size int, ok 
 func (t *telemetry) sizes(e *engine) {
 	waiting, ignored := e.intake.Watermark.Sources()
 	inputs, spans := e.intake.Sizes()
+	cells := e.heat.Len()
+	if c := e.coupled; c != nil {
+		inputs, cells = inputs+len(c.engines), cells+c.curves.Len()
+	}
 	for i, n := range map[int]int{
-		cellsGauge: e.heat.Len(), inputsGauge: inputs, sourcesGauge: waiting, ignoredSourcesGauge: ignored,
+		cellsGauge: cells, inputsGauge: inputs, sourcesGauge: waiting, ignoredSourcesGauge: ignored,
 		spansGauge: spans,
 	} {
 		t.gauges[i].value.Store(int64(n))
