@@ -52,7 +52,8 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	require.NotNil(t, address, told.String())
 	assert.Equal(t, 3, strings.Count(told.String(), address[1]+"/?from"), "before the story, when it answers, and after the story")
 	assert.Contains(t, page(t, address[1]+"/"), "<title>")
-	violated := page(t, address[1]+"/api/v1/query?query="+url.QueryEscape(`max by (cloud_region,model_version) (max_over_time(slo_state{state="violated"}[5m])) == 1`))
+	// A single window may be missed anywhere on a busy machine; a violation is what the policies open.
+	violated := page(t, address[1]+"/api/v1/query?query="+url.QueryEscape(`max by (cloud_region,model_version) (max_over_time(slo_violations_total[5m])) >= 1`))
 	assert.Equal(t, []string{`{"cloud_region":"eu-west-1","model_version":"v2"}`}, regexp.MustCompile(`\{"cloud_region[^}]*\}`).FindAllString(violated, -1))
 
 	started := childrenOf(t, demo.Process.Pid)
