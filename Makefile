@@ -54,7 +54,7 @@ demo: build ## Watch a promise break and be kept again, on production traffic; C
 
 .PHONY: test
 test: build ## Unit tests, and end to end against bin/otelcol-llm
-	go test $(TESTFLAGS) ./...
+	go test -timeout 20m $(TESTFLAGS) ./...
 
 .PHONY: test-backends
 test-backends: build $(PROMETHEUS) $(PROMTOOL) $(SLOTH) $(ALERTMANAGER) ## End to end with real Prometheus, Sloth and Alertmanager (builds them once, five CPU minutes)
