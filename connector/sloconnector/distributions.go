@@ -41,19 +41,19 @@ const (
 // distributions collects what the judge tells until it is published. The engine's mutex guards it.
 type distributions struct {
 	engine  *engine
-	out     pages
+	out     emit.Pages
 	points  int
 	dropped int64
 }
 
 // add is called by the judge.
 func (d *distributions) add(x *judge.Distribution) {
-	if d.points >= maxUntold {
+	if d.points >= emit.MaxUntold {
 		d.dropped++
 		return
 	}
 	d.points++
-	w := writer{Series: d.engine.ofPart(d.out.next(), x.Of), start: x.Start, end: x.End}
+	w := writer{Series: d.engine.ofPart(d.out.Next(), x.Of), start: x.Start, end: x.End}
 	switch {
 	case x.Ratio:
 		n := count(x.TotalSum)
@@ -121,7 +121,7 @@ func (w *writer) exponential(e *sketch.Exponential, o judge.Outcome) {
 // take returns what is to be published.
 func (d *distributions) take() []*emit.Batch {
 	d.points = 0
-	return d.out.done()
+	return d.out.Take()
 }
 
 // isDistribution tells the metric in OTLP or Prometheus spelling.

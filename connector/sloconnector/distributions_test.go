@@ -353,7 +353,7 @@ func TestADistributionThatWasNotTakenIsToldAgain(t *testing.T) {
 	from.engine.metrics = consumertest.NewErr(consumererror.NewPermanent(errors.New("never")))
 	from.send(hour()[6])
 	from.wait(2 * time.Minute)
-	assert.Empty(t, from.untold.batches, "who will never take it is not asked again")
+	assert.Zero(t, from.untold.Len(), "who will never take it is not asked again")
 	from.wait(2 * time.Minute)
 	m, err := from.tel.GetMetric("otelcol_slo_events_dropped")
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
+	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/alertmanager"
 	"github.com/otelcol-llm/otelcol-llm/internal/catalog"
 	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
@@ -82,7 +83,7 @@ type engine struct {
 	}
 
 	lastWords time.Duration
-	untold    untold // of the one goroutine that publishes metrics, then of Shutdown
+	untold    emit.Untold // of the one goroutine that publishes metrics, then of Shutdown
 
 	client storage.Client // nil without a storage
 	store  *checkpoint.Store
@@ -99,7 +100,7 @@ func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
 		cfg: cfg, id: set.ID, set: set.TelemetrySettings, now: time.Now, warned: map[string]bool{}, tenants: tenants,
 		enabled: cfg.Metrics.Enabled(table), lastWords: lastWords,
 	}
-	e.parts = distributions{engine: e, out: pages{on: e.enabled}}
+	e.parts = distributions{engine: e, out: emit.Pages{Scope: metadata.ScopeName, On: e.enabled}}
 	if am := cfg.Alertmanager.Get(); am != nil {
 		if e.alerts, err = alertmanager.New(*am, set.TelemetrySettings); err != nil {
 			return nil, err
@@ -220,7 +221,7 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), e.close(ctx), e.own.shutdown())
 	}
-	e.outbox.pause, e.untold.pause = pause{}, pause{}
+
 	last, cancel := context.WithTimeout(ctx, e.lastWords)
 	e.publishEvents(last)
 	if e.store != nil {

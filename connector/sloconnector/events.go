@@ -47,7 +47,7 @@ func (e *engine) publishEvents(ctx context.Context) {
 	for i := range fresh {
 		e.log(&fresh[i])
 	}
-	if len(pending) > 0 && !box.paused(e.now()) {
+	if len(pending) > 0 && !box.Paused(e.now()) {
 		dropped += e.sendEvents(ctx, pending)
 	}
 	if dropped > 0 {
@@ -76,21 +76,23 @@ func (e *engine) sendEvents(ctx context.Context, events []judge.Event) (lost uin
 	switch {
 	case err == nil:
 		e.told(len(events))
-		box.pause, box.refused = pause{}, time.Time{}
+		box.Resume()
+		box.refused = time.Time{}
 	case consumererror.IsPermanent(err) && !box.refused.IsZero() && e.now().Sub(box.refused) >= believed:
 		lost = uint64(len(events))
 		e.told(len(events))
 		e.set.Logger.Error("events were refused for good", zap.Uint64("events", lost), zap.Error(err))
-		box.pause, box.refused = pause{}, time.Time{}
+		box.Resume()
+		box.refused = time.Time{}
 	case ctx.Err() == nil:
 		if !consumererror.IsPermanent(err) {
 			box.refused = time.Time{}
 		} else if box.refused.IsZero() {
 			box.refused = e.now()
 		}
-		box.failed(e.now())
+		box.Failed(e.now())
 		e.set.Logger.Warn("events were not taken and are sent again",
-			zap.Int("events", len(events)), zap.Duration("after", box.wait), zap.Error(err))
+			zap.Int("events", len(events)), zap.Duration("after", box.Wait()), zap.Error(err))
 	}
 	return lost
 }

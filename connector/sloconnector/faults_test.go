@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 )
 
@@ -308,7 +309,7 @@ func TestManyResultsLeaveInPortions(t *testing.T) {
 	r.send(md)
 	assert.Greater(t, len(r.metrics.AllMetrics()), 3)
 	for _, md := range r.metrics.AllMetrics() {
-		assert.LessOrEqual(t, md.DataPointCount(), maxBatchPoints+20)
+		assert.LessOrEqual(t, md.DataPointCount(), emit.MaxBatchPoints+20)
 	}
 }
 

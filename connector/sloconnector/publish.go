@@ -20,15 +20,11 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
-// maxBatchPoints bounds what is handed to the metrics consumer at once: what is held in memory while it is encoded, and sent. A
-// thousand groups would not pass the 4 MiB that gRPC takes by default.
-const maxBatchPoints = 2000
-
 // publishMetrics tells what is new since the last call. When a consumer refuses a batch, all results are told again, after a
 // pause: the counters among them are cumulative, so nothing is lost. What is told once only, and what would be missing for
 // ever, is kept until it is taken.
 func (e *engine) publishMetrics(ctx context.Context) {
-	if e.untold.paused(e.now()) {
+	if e.untold.Paused(e.now()) {
 		return
 	}
 	var errs []error
@@ -44,8 +40,8 @@ func (e *engine) publishMetrics(ctx context.Context) {
 			continue
 		}
 		if first {
-			e.untold.add(once)
-			errs = e.untold.send(ctx, e.metrics)
+			e.untold.Add(once)
+			errs = e.untold.Send(ctx, e.metrics)
 		}
 		for _, batch := range again {
 			if err := e.metrics.ConsumeMetrics(ctx, batch.Metrics()); err != nil {
@@ -55,16 +51,16 @@ func (e *engine) publishMetrics(ctx context.Context) {
 	}
 	err := errors.Join(errs...)
 	if err == nil {
-		e.untold.pause = pause{}
+		e.untold.Resume()
 	} else {
-		e.untold.failed(e.now())
+		e.untold.Failed(e.now())
 	}
 	e.mu.Lock()
 	e.retell = e.retell || err != nil
-	e.parts.dropped += e.untold.takeDropped()
+	e.parts.dropped += e.untold.TakeDropped()
 	e.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
-		e.set.Logger.Warn("results were not taken; all are told again", zap.Duration("after", e.untold.wait), zap.Error(err))
+		e.set.Logger.Warn("results were not taken; all are told again", zap.Duration("after", e.untold.Wait()), zap.Error(err))
 	}
 }
 
@@ -73,11 +69,11 @@ const lagInterval = 15 * time.Second
 
 // ends writes what is told once only. The caller holds the mutex.
 func (e *engine) ends() []*emit.Batch {
-	out := pages{on: e.enabled}
+	out := emit.Pages{Scope: metadata.ScopeName, On: e.enabled}
 	for _, r := range e.judge.TakeRetired() {
-		e.retire(out.next(), &r, e.now())
+		e.retire(out.Next(), &r, e.now())
 	}
-	return append(out.done(), e.parts.take()...)
+	return append(out.Take(), e.parts.take()...)
 }
 
 // portion is how many results are written at once: the mutex is held, and all of it is in memory.
@@ -86,40 +82,18 @@ const portion = 2000
 // collect writes a portion of the results with something to tell, and reports whether there are more. The first one says what
 // has its turn, so that each result is told once in every refresh_interval. The caller holds the mutex.
 func (e *engine) collect(first bool) (batches []*emit.Batch, more bool) {
-	out, now, turn := pages{on: e.enabled}, e.now(), judge.Changed
+	out, now, turn := emit.Pages{Scope: metadata.ScopeName, On: e.enabled}, e.now(), judge.Changed
 	if first {
 		turn = e.turn(now)
 		e.judge.Turned(turn)
 	}
-	more = e.judge.Changes(portion, func(s *judge.Series, all bool) { e.series(out.next(), s, all, now) },
-		func(t *judge.Tally) { e.tally(out.next(), t) })
+	more = e.judge.Changes(portion, func(s *judge.Series, all bool) { e.series(out.Next(), s, all, now) },
+		func(t *judge.Tally) { e.tally(out.Next(), t) })
 	if first && (turn == judge.All || now.Sub(e.lagTold) >= cmp.Or(e.cfg.RefreshInterval, lagInterval)) {
 		e.lagTold = now
-		e.lag(out.next(), now)
+		e.lag(out.Next(), now)
 	}
-	return out.done(), more
-}
-
-// pages are batches of a size that a consumer takes.
-type pages struct {
-	on  emit.Enabled
-	all []*emit.Batch
-}
-
-// next is the batch that the next results go to.
-func (p *pages) next() *emit.Batch {
-	if n := len(p.all); n > 0 && p.all[n-1].Points() < maxBatchPoints {
-		return p.all[n-1]
-	}
-	p.all = append(p.all, emit.NewBatch(metadata.ScopeName, p.on))
-	return p.all[len(p.all)-1]
-}
-
-// done are the batches that hold something.
-func (p *pages) done() []*emit.Batch {
-	all := slices.DeleteFunc(p.all, func(b *emit.Batch) bool { return b.Points() == 0 })
-	p.all = nil
-	return all
+	return out.Take(), more
 }
 
 // lag tells how far behind the verdicts are.

@@ -132,7 +132,7 @@ func TestWhatIsNotTakenIsToldAgain(t *testing.T) {
 	r.send(constants(30, 400, 0.238, eu))
 	r.send(constants(31, 400, 0.238, eu))
 	assert.Positive(t, r.counted("results_dropped")[""])
-	assert.Empty(t, r.outbox.batches)
+	assert.Zero(t, r.outbox.Len())
 }
 
 func TestAMissingCatalogIsAnError(t *testing.T) {

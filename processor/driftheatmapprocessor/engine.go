@@ -26,6 +26,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/heat"
+	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/metadata"
 )
 
 // tick is how often the engine looks whether there is something to tell. Results leave within a second of what caused them.
@@ -58,14 +59,14 @@ type engine struct {
 	selectors *intake.Selectors
 	heat      *heat.Map
 	intake    *intake.Intake
-	coupled   *coupled // nil without coupling
-	results   pages    // of windows, until they are published
-	points    int      // in results
-	lost      int64    // points for which there was no room in results
+	coupled   *coupled   // nil without coupling
+	results   emit.Pages // of windows, until they are published
+	points    int        // in results
+	lost      int64      // points for which there was no room in results
 	refreshed time.Time
 	turns     uint64
 
-	outbox outbox // of the one goroutine that publishes, then of Shutdown
+	outbox emit.Untold // of the one goroutine that publishes, then of Shutdown
 	client storage.Client
 	store  *checkpoint.Store
 	stop   context.CancelFunc // nil before Start
@@ -81,7 +82,7 @@ func newEngine(set processor.Settings, cfg *Config) (*engine, error) {
 		cfg: cfg, id: set.ID, set: set.TelemetrySettings, now: time.Now, tenants: tenants,
 		enabled: cfg.Metrics.Enabled(table), dimensions: newDimensions(cfg),
 	}
-	e.results.on = e.enabled
+	e.results = emit.Pages{Scope: metadata.ScopeName, On: e.enabled}
 	e.own, err = newTelemetry(set.TelemetrySettings)
 	return e, err
 }
@@ -186,7 +187,7 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	if e.store != nil {
 		e.save(ctx)
 	}
-	e.outbox.resume()
+	e.outbox.Resume()
 	last, cancel := context.WithTimeout(ctx, lastWords)
 	e.publish(last)
 	cancel()

@@ -16,12 +16,13 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/heat"
+	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/metadata"
 )
 
 // publish tells what is new since the last call. What windows have said is kept until it is taken; what is merely repeated is
 // not.
 func (e *engine) publish(ctx context.Context) {
-	if e.outbox.paused(e.now()) {
+	if e.outbox.Paused(e.now()) {
 		return
 	}
 	e.mu.Lock()
@@ -32,20 +33,20 @@ func (e *engine) publish(ctx context.Context) {
 	if e.metrics == nil {
 		return
 	}
-	e.outbox.add(fresh)
-	errs := e.outbox.send(ctx, e.metrics)
+	e.outbox.Add(fresh)
+	errs := e.outbox.Send(ctx, e.metrics)
 	for _, batch := range repeated {
 		errs = append(errs, e.metrics.ConsumeMetrics(ctx, batch.Metrics()))
 	}
 	if err := errors.Join(errs...); err == nil {
-		e.outbox.resume()
+		e.outbox.Resume()
 	} else {
-		e.outbox.failed(e.now())
+		e.outbox.Failed(e.now())
 		if ctx.Err() == nil {
-			e.set.Logger.Warn("results were not taken and are told again", zap.Duration("after", e.outbox.wait), zap.Error(err))
+			e.set.Logger.Warn("results were not taken and are told again", zap.Duration("after", e.outbox.Wait()), zap.Error(err))
 		}
 	}
-	if lost += e.outbox.takeDropped(); lost > 0 {
+	if lost += e.outbox.TakeDropped(); lost > 0 {
 		e.own.dropped.Add(ctx, lost)
 	}
 }
@@ -56,17 +57,17 @@ func (e *engine) collect() (fresh, repeated []*emit.Batch) {
 	for _, id := range e.heat.TakeRetired() {
 		e.retire(&id, now)
 	}
-	fresh, e.points = e.results.take(), 0
+	fresh, e.points = e.results.Take(), 0
 	if interval := e.cfg.RefreshInterval; interval > 0 && now.Sub(e.refreshed) >= min(time.Second, interval) {
 		e.refreshed = now
 		e.turns++
-		out := pages{on: e.enabled}
+		out := emit.Pages{Scope: metadata.ScopeName, On: e.enabled}
 		e.heat.Each(e.turns, max(uint64(interval/time.Second), 1), func(c *heat.Cell) {
 			if c.Result().End != 0 {
-				e.cell(out.next(), c)
+				e.cell(out.Next(), c)
 			}
 		})
-		repeated = out.take()
+		repeated = out.Take()
 	}
 	return fresh, repeated
 }
@@ -76,11 +77,11 @@ func (e *engine) room(n int) *emit.Batch {
 	if e.metrics == nil {
 		return nil
 	}
-	if e.points >= maxUntold {
+	if e.points >= emit.MaxUntold {
 		e.lost += int64(n)
 		return nil
 	}
-	batch := e.results.next()
+	batch := e.results.Next()
 	e.points += n
 	return batch
 }
