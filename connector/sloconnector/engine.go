@@ -221,7 +221,8 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), e.close(ctx), e.own.shutdown())
 	}
-
+	e.outbox.Resume()
+	e.untold.Resume()
 	last, cancel := context.WithTimeout(ctx, e.lastWords)
 	e.publishEvents(last)
 	if e.store != nil {

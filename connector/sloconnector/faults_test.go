@@ -466,3 +466,20 @@ func TestAHistogramWithoutBoundariesIsNoMeasurement(t *testing.T) {
 	_, told := r.last("slo.sli.events", map[string]string{"outcome": "bad"})
 	assert.False(t, told, "what cannot be told is not booked as bad")
 }
+
+// Scenario: both consumers have refused, and take again when the Collector ends.
+// Guarantees: what waits is told before it ends, however long the consumers were to be left alone.
+func TestWhatWaitsIsToldAtTheEnd(t *testing.T) {
+	r := newRig(t, ttftDocs, nil)
+	r.engine.metrics, r.engine.logs = consumertest.NewErr(assert.AnError), consumertest.NewErr(assert.AnError)
+	for _, md := range hour(1, 2, 3, 4) {
+		r.send(md)
+	}
+	require.NotEmpty(t, r.outbox.pending)
+	require.True(t, r.outbox.Paused(r.clock))
+	require.True(t, r.untold.Paused(r.clock))
+	r.engine.metrics, r.engine.logs, r.engine.stop = r.metrics, r.logs, func() {}
+	require.NoError(t, r.Shutdown(t.Context()))
+	assert.Equal(t, 2, r.logs.LogRecordCount())
+	assert.Positive(t, r.metrics.DataPointCount())
+}
