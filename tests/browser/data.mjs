@@ -51,6 +51,7 @@ export async function story(prometheus, end, { skip = [] } = {}) {
     batch.gauge("slo.error_budget.coverage", silent, t, 0.07, "1");
     for (const cell of cells) sendCell(batch, cell, t, x, r);
     gpus(batch, t, x, r);
+    coupling(batch, t);
     batch.gauge("slo.evaluation.lag", {}, t, 32 + r() * 8, "s");
     for (const name of skip) for (const metric of [...batch.metrics.keys()]) if (metric.startsWith(name)) batch.metrics.delete(metric);
     await batch.send(prometheus);
@@ -81,12 +82,12 @@ function sendCell(batch, cell, t, x, r) {
   batch.counter("slo.sli.events", { ...l, outcome: "bad" }, t, cell.events[1], "{event}", bent && t % 600 === 0 ? [{ time: t - 7, value: value + 0.3, trace: trace(2) }] : []);
   batch.gauge("slo.drift.observed", l, t, value);
   batch.gauge("slo.drift.deviation", l, t, (value - 0.8) / 0.8, "1");
-  batch.gauge("slo.drift.baseline", { ...l, baseline: "static" }, t, 0.62);
+  batch.gauge("slo.drift.baseline", { ...l, baseline: "static" }, t, 0.8);
   batch.gauge("slo.drift.baseline", { ...l, baseline: "dynamic" }, t, dynamic);
   batch.gauge("slo.drift.baseline", { ...l, baseline: "frozen" }, t, cell.base + 0.015);
-  batch.gauge("slo.drift.ratio", l, t, (dynamic - 0.62) / 0.62, "1");
+  batch.gauge("slo.drift.ratio", l, t, (dynamic - 0.8) / 0.8, "1");
   stateSet(batch, "slo.drift.state", drifts, l, t, bent ? (x > 0.7 ? "degraded" : "drifting") : "ok");
-  if (bent) [["model.version", "v2", 0.81], ["device.type", "H100", 0.64], ["cloud.region", "eu-west-1", 0.52]].forEach(([dimension, v, part]) => batch.gauge("slo.drift.explanation", { ...ttft, dimension, value: v }, t, part, "1"));
+  if (bent) [["model.version", "v2", 0.81], ["device.type", "H100", 0.64], ["cloud.region", "eu-west-1", 0.7]].forEach(([dimension, v, part]) => batch.gauge("slo.drift.explanation", { ...ttft, dimension, value: v }, t, part, "1"));
   if (isGuilty(cell.attrs)) {
     const values = Array.from({ length: 100 }, () => Math.exp((r() + r() + r() - 1.5) * 0.5) * (bent && r() < 0.35 ? 1.15 : 0.42));
     batch.distribution("slo.sli.distribution", l, t - 60, t, values);
@@ -95,13 +96,35 @@ function sendCell(batch, cell, t, x, r) {
 
 function gpus(batch, t, x, r) {
   for (let i = 0; i < 4; i++) {
-    const gpu = { "hw.id": `GPU-${i}` };
+    const gpu = { "hw.id": `GPU-${i}` }, hot = i === 1 && x > 0.4 && x < 0.55;
     batch.gauge("hw.gpu.memory.usage", gpu, t, (i === 2 ? 42 + 31 * x : 44 + i + r()) * 2 ** 30, "By");
+    batch.gauge("hw.gpu.memory.limit", gpu, t, 80 * 2 ** 30, "By");
     batch.gauge("hw.gpu.utilization", { ...gpu, "hw.gpu.task": "general" }, t, 0.55 + 0.2 * Math.sin(x * 8 + i) + r() * 0.1, "1");
+    batch.gauge("hw.temperature", { ...gpu, "hw.type": "gpu" }, t, 58 + 4 * i + (hot ? 22 : 0) + r(), "Cel");
+    batch.gauge("hw.power", { ...gpu, "hw.type": "gpu" }, t, 410 + 40 * Math.sin(x * 8 + i) + 10 * r(), "W");
+    ["ok", "degraded", "failed", "predicted_failure"].forEach((s) => batch.gauge("hw.status", { ...gpu, "hw.type": "gpu", "hw.state": s }, t, s === (i === 3 && x > 0.9 ? "degraded" : "ok") ? 1 : 0, "1"));
+    ["gpu_idle", "sw_power_cap", "hw_thermal_slowdown"].forEach((reason) => batch.gauge("nvidia.gpu.throttle.reason", { ...gpu, reason }, t, hot && reason === "hw_thermal_slowdown" ? 1 : 0, "1"));
+    if (i === 3) batch.counter("nvidia.gpu.xid", { ...gpu, "nvidia.xid.code": "94" }, t, x > 0.9 ? 2 : x > 0.5 ? 1 : 0, "{error}");
   }
   const leak = { "hw.id": "GPU-2", "process.pid": "4711", "process.executable.name": "vllm" };
   stateSet(batch, "gpu.leak.state", ["ok", "suspect", "leaking", "plateau"], leak, t, x < 0.3 ? "ok" : x < 0.6 ? "suspect" : "leaking");
-  if (x > 0.6) batch.gauge("gpu.leak.time_to_exhaustion", leak, t, (1.25 - x) * 6 * 3600, "s");
+  batch.gauge("nvidia.gpu.process.memory.usage", leak, t, (40 + 31 * x) * 2 ** 30, "By");
+  if (x > 0.6) {
+    batch.gauge("gpu.leak.time_to_exhaustion", leak, t, (1.25 - x) * 6 * 3600, "s");
+    batch.gauge("gpu.leak.rate", leak, t, 1.5 * 2 ** 20, "By/s");
+    ["per_request", "idle_growth"].forEach((cause) => batch.gauge("gpu.leak.cause", { ...leak, cause }, t, cause === "per_request" ? 1 : 0, "1"));
+  }
+}
+
+/** An engine whose throughput levels off, the earlier the longer the prompts are and the less of them is cached. */
+function coupling(batch, t) {
+  for (const [i, context] of ["<=1000", "1000-4000", "4000-16000", ">16000"].entries()) {
+    for (const [j, hit] of ["<=0.25", "0.25-0.5", "0.5-0.75", ">0.75"].entries()) {
+      const of = { model_name: "qwen2-72b", context, cache_hit: hit }, knee = 44 / 1.7 ** i * 1.25 ** j;
+      for (let size = 1; size <= 128 / 2 ** i; size *= 2) batch.gauge("llm.throughput", { ...of, batch: `<=${size}` }, t, (52 * knee * size) / (knee + size) * 1.08 ** j, "{token}/s");
+      if (i < 3) batch.gauge("llm.throughput.knee", of, t, knee, "{request}");
+    }
+  }
 }
 
 /** Many cells of one promise, five minutes apart; the one at index bad is worse in the last quarter. */

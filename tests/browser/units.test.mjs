@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 const js = "../../extension/consoleextension/web/js/";
-const [format, time, names, prom, cells, palette, state] = await Promise.all(["format", "time", "names", "prom", "cells", "palette", "state"].map((m) => import(`${js}${m}.js`)));
+const [format, time, names, prom, cells, palette, state, direction, opened, waiting, explanation, coupling] = await Promise.all(["format", "time", "names", "prom", "cells", "palette", "state", "direction", "opened", "waiting", "explanation", "coupling"].map((m) => import(`${js}${m}.js`)));
 const f = (got, want) => assert.deepEqual(got, want);
 
 test("values are told in the unit and with the digits that people use", () => {
@@ -56,7 +56,7 @@ test("what says which collector spoke is no dimension", () => {
 });
 
 test("a selector says what it means, whatever stands in a value", () => {
-  f(prom.select("slo.state", { "cloud.region": 'a"b\\', tenant: ["x.y", "z"], slo_class: { not: "a|b" } }), '{__name__="slo.state","cloud.region"="a\\"b\\\\",tenant=~"x\\\\.y|z",slo_class!~"a|b"}');
+  f(prom.select("slo.state", { "cloud.region": 'a"b\\', tenant: ["x.y", "z"], slo_class: { not: ["a", "b.c"] } }), '{__name__="slo.state","cloud.region"="a\\"b\\\\",tenant=~"x\\\\.y|z",slo_class!~"a|b\\\\.c"}');
 });
 
 test("a grid has steps that people think in, and lies still between two refreshes", () => {

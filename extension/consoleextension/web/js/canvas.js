@@ -7,6 +7,7 @@ import { css, scale, shade, stateOf } from "./palette.js";
 import * as format from "./format.js";
 
 const ticks = [60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+const degraded = stateOf("degraded").rank;
 const rowHeight = 20, axisHeight = 22, gap = 1;
 
 /**
@@ -34,7 +35,7 @@ export function makeHeatmap(on) {
 
   function measure() {
     const ratio = devicePixelRatio || 1;
-    labelWidth = element.clientWidth < 640 ? 132 : Math.min(420, Math.max(240, element.clientWidth * 0.32));
+    labelWidth = element.clientWidth < 640 ? Math.max(132, Math.round(element.clientWidth * 0.46)) : Math.min(420, Math.max(240, element.clientWidth * 0.32));
     width = Math.max(60, element.clientWidth - labelWidth);
     height = element.clientHeight;
     canvas.width = Math.round(width * ratio);
@@ -62,7 +63,7 @@ export function makeHeatmap(on) {
     paintLabels(top, n, shift);
   }
 
-  function paintRow({ values }, y, w) {
+  function paintRow({ values, states }, y, w) {
     const space = w > 4 ? gap : 0, ch = rowHeight - gap;
     for (let c = 0; c < values.length; c++) {
       const v = values[c], x = Math.round(c * w), cw = Math.max(1, Math.round((c + 1) * w) - x - space);
@@ -75,6 +76,7 @@ export function makeHeatmap(on) {
       context.fillStyle = colors[k];
       context.fillRect(x, y, cw, ch);
       if (v > 0.05) symbol(x + cw / 2, y + ch / 2, v, Math.min(cw, ch));
+      if (states?.[c]) underline(x, y + ch, Math.max(1, Math.round((c + 1) * w) - x), cw, states[c]);
     }
   }
 
@@ -85,6 +87,13 @@ export function makeHeatmap(on) {
     const a = Math.min(3, size / 3);
     context.fillRect(x - a, y - 0.75, 2 * a, 1.5);
     if (v >= 0.5) context.fillRect(x - 0.75, y - a, 1.5, 2 * a);
+  }
+
+  /** What the processor complained of, whatever the colour says: a line below, solid for degraded, broken for drifting. */
+  function underline(x, y, whole, part, rank) {
+    context.fillStyle = ink;
+    if (rank >= degraded) context.fillRect(x, y - 3, whole, 3);
+    else context.fillRect(x, y - 2, Math.max(1, part / 2), 2);
   }
 
   function paintCursor(top, shift, w) {
@@ -188,7 +197,6 @@ export function makeHeatmap(on) {
     set(newRows, newTimes, newStep) {
       [rows, times, step] = [newRows, newTimes, newStep];
       for (const p of pool) p.row = undefined;
-      labels.classList.toggle("one", new Set(rows.map((r) => r.title)).size === 1);
       if (cursor && cursor.row >= rows.length) cursor = null;
       theme();
       measure();

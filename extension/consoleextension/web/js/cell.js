@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// One cell: what is observed, against which baselines, how it is distributed, what explains it, and which traces to look at.
+// One cell: what is observed, against which baselines, what explains it, how it is distributed, and which traces to look at.
 
-import { h, replace, empty, s } from "./dom.js";
+import { h, replace, empty } from "./dom.js";
 import { chart } from "./chart.js";
 import * as format from "./format.js";
 import * as time from "./time.js";
 import { joined } from "./cells.js";
-import { cellKey, dimensions, isFloor, promise, selector, worseBy } from "./names.js";
-import { badge, chips, nothingYet, stateStrip, table, trace } from "./parts.js";
-import { write } from "./state.js";
+import { isFloor, isShare, worseBy } from "./direction.js";
+import { distribution, spreadFigure } from "./distribution.js";
+import { explanation } from "./explanation.js";
+import { cellKey, dimensions, promise, selector } from "./names.js";
+import { badge, chips, nothingYet, stateStrips, table, trace } from "./parts.js";
+import { stateOf } from "./palette.js";
+import { cellLink, write } from "./state.js";
 
-const baselines = {
-  static: { color: "--series-static", dash: [8, 4] },
-  dynamic: { color: "--series-dynamic", dash: [] },
-  frozen: { color: "--series-frozen", dash: [2, 4] },
+const normal = {
+  dynamic: { term: "normal lately", line: "dynamic baseline", color: "--series-dynamic", dash: [] },
+  frozen: { term: "normal once", line: "frozen baseline", color: "--series-frozen", dash: [2, 4] },
 };
 
 export function mount(root) {
   return {
     async update(app, client) {
-      if (!app.names.value && !app.names.observed) return replace(root, nothingYet(app));
+      if (!app.names.value && !app.names.observed) return replace(root, await nothingYet(app, client));
       const cell = await load(app, client);
       replace(root, ...show(app, cell));
     },
@@ -27,133 +30,144 @@ export function mount(root) {
 }
 
 async function load(app, client) {
-  const { names, state } = app, matchers = { slo_id: state.slo_id, ...state.d }, key = JSON.stringify([state.slo_id, sorted(state.d)]);
-  const grid = time.grid(app.range, 240), at = state.at ? Number(state.at) : app.evaluated, then = Math.max(app.range.from + 600, at - 3 * 3600);
-  const exactly = (list) => list.filter((x) => cellKey(x.metric) === key);
-  const q = (k, m) => selector(names, k, { ...matchers, ...m });
+  const { names, state } = app, grid = time.grid(app.range, 240), at = state.at ? Number(state.at) : app.evaluated, before = Math.max(app.range.from + 600, at - 3 * 3600);
+  const of = { slo_id: state.slo_id }, key = cellKey({ ...of, ...state.d });
   // Over the range, and at the time that is asked for, which is not on the grid.
-  const range = async (k, label) => {
+  const range = async (k, matchers, label, wanted) => {
     if (!names[k]) return [];
-    const [{ series }, now] = await Promise.all([client.range(q(k), grid), client.instant(q(k), at)]);
+    const q = selector(names, k, { ...of, ...matchers });
+    const [{ series }, now] = await Promise.all([client.range(q, grid), client.instant(q, at)]);
     const then = new Map(now.map((x) => [JSON.stringify(x.metric), x.value]));
-    return joined(exactly(series).map((x) => ({ ...x, now: then.get(JSON.stringify(x.metric)) })), label);
+    return joined(wanted(series).map((x) => ({ ...x, now: then.get(JSON.stringify(x.metric)) })), (m) => m[label]);
   };
-  const [observed, objective, base, drift, judged, explained, spread, before, events, violations] = await Promise.all([
-    range(names.observed ? "observed" : "value"),
-    range("objective"),
-    range("baseline", "baseline"),
-    range("drift", "state"),
-    range("state", "state"),
-    names.explanation ? client.instant(selector(names, "explanation", { slo_id: state.slo_id }), at) : [],
-    distribution(app, client, q("distribution"), at),
-    then < at - 600 ? distribution(app, client, q("distribution"), then) : [],
-    names.events ? client.exemplars(q("events", { outcome: "bad" }), app.range) : [],
-    names.violations ? client.exemplars(selector(names, "violations", { slo_id: state.slo_id }), app.range) : [],
+  const exactly = (list) => list.filter((x) => cellKey(x.metric) === key), covering = (list) => finest(list, state.d);
+  const [drifted, value, objective, base, drift, judged, inside, explained, spread, earlier, events, violations] = await Promise.all([
+    range("observed", state.d, undefined, exactly),
+    range("value", {}, undefined, covering),
+    range("objective", {}, undefined, covering),
+    range("baseline", state.d, "baseline", exactly),
+    range("drift", state.d, "state", exactly),
+    range("state", {}, "state", covering),
+    within(app, client, key, at),
+    names.explanation ? client.instant(selector(names, "explanation", of), at) : [],
+    distribution(app, client, state, at),
+    before < at - 600 ? distribution(app, client, state, before) : undefined,
+    names.events ? client.exemplars(selector(names, "events", { ...of, outcome: "bad" }), app.range) : [],
+    names.violations ? client.exemplars(selector(names, "violations", of), app.range) : [],
   ]);
   const times = Array.from({ length: Math.floor((grid.to - grid.from) / grid.step + 1e-6) + 1 }, (_, i) => grid.from + i * grid.step);
-  const metric = observed[0]?.metric ?? objective[0]?.metric ?? { slo_id: state.slo_id };
+  const observed = drifted.length > 0 ? drifted : exactly(value);
   return {
-    metric, at, then, times, observed, objective, base, drift, judged, spread, before,
-    explained: explained.filter((e) => agrees(e.metric, state.d)).sort((a, b) => b.value - a.value),
-    exemplars: [...events, ...violations.filter((e) => agrees(e.series, state.d))].filter((e, i, all) => e.trace && all.findIndex((x) => x.trace === e.trace) === i).sort((a, b) => b.time - a.time),
+    metric: observed[0]?.metric ?? objective[0]?.metric ?? value[0]?.metric ?? { ...of }, at, before, times, observed, objective, base, drift, judged, inside, explained, spread, earlier,
+    exemplars: [...events, ...violations].filter((e) => agrees(e.series, state.d))
+      .filter((e, i, all) => e.trace && all.findIndex((x) => x.trace === e.trace) === i).sort((a, b) => b.time - a.time),
   };
 }
-
-const sorted = (dims) => Object.fromEntries(Object.entries(dims).sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /** Whether what a series says of the cell's dimensions is the cell's. */
 const agrees = (metric, d) => Object.entries(d).every(([k, v]) => metric[k] === undefined || metric[k] === v);
 
-/** The distribution in the window that ends at a time: [{from, to, count}], whether buckets or a native histogram. */
-async function distribution(app, client, selected, at) {
-  const name = app.names.distribution;
-  if (!name) return [];
-  const window = "10m";
-  if (!name.endsWith("_bucket")) {
-    const [sum] = await client.instant(`sum(increase(${selected}[${window}]))`, at);
-    return (sum?.histogram?.buckets ?? []).map(([, from, to, count]) => ({ from: Number(from), to: Number(to), count: Number(count) })).filter((b) => b.count > 0);
-  }
-  const series = await client.instant(`sum by (le) (increase(${selected}[${window}]))`, at);
-  const bounds = series.map((x) => ({ le: Number(x.metric.le.replace("+Inf", "Infinity")), n: x.value })).sort((a, b) => a.le - b.le);
-  return bounds.map(({ le, n }, i) => ({ from: i ? bounds[i - 1].le : 0, to: le, count: n - (i ? bounds[i - 1].n : 0) })).filter((b) => b.count > 0);
+/** The series of the smallest group that the whole cell is in: the slo connector may tell fewer dimensions apart. */
+function finest(list, d) {
+  const size = (x) => Object.keys(dimensions(x.metric)).length, around = list.filter((x) => Object.entries(dimensions(x.metric)).every(([k, v]) => d[k] === v));
+  const most = Math.max(...around.map(size));
+  return around.filter((x) => size(x) === most);
+}
+
+/** The cells of the heatmap that lie in this one, the worst first: a promise's group may be told apart further by the processor. */
+async function within({ names, state }, client, key, at) {
+  if (!names.deviation) return [];
+  const of = { slo_id: state.slo_id, ...state.d };
+  const [deviations, states] = await Promise.all([client.instant(selector(names, "deviation", of), at), names.drift ? client.instant(`${selector(names, "drift", of)} == 1`, at) : []]);
+  const stateBy = new Map(states.map((x) => [cellKey(x.metric), x.metric.state])), rank = (c) => (c.state ? stateOf(c.state).rank : 0);
+  return deviations.filter((x) => cellKey(x.metric) !== key)
+    .map((x) => ({ metric: x.metric, bad: x.value * worseBy(x.metric), state: stateBy.get(cellKey(x.metric)) }))
+    .sort((a, b) => rank(b) - rank(a) || b.bad - a.bad);
 }
 
 const last = (values) => { for (let i = values.length - 1; i >= 0; i--) if (Number.isFinite(values[i])) return values[i]; };
 
 function show(app, c) {
-  const { service, name } = promise(c.metric), unit = c.metric.unit, floor = isFloor(c.metric);
+  const { service, name } = promise(c.metric), unit = c.metric.unit;
   const back = write({ ...app.state, view: "heatmap", slo_id: "", d: {}, at: "" });
   const head = h("section", { class: "summary" },
     h("p", null, h("a", { href: back }, "← heatmap")),
     h("h1", null, h("strong", null, service), ` ${name}`),
     h("p", null, chips(Object.keys(app.state.d).length ? app.state.d : { group: "all" })));
-  if (c.observed.length === 0) return [head, empty("Nothing is known of this cell in this time range", "Choose a longer time range above: the cell may have come later, or gone.")];
+  if (c.observed.length === 0 && c.inside.length === 0) return [head, empty("Nothing is known of this cell in this time range", "Choose a longer time range above: the cell may have come later, or gone.")];
   const index = Math.max(0, Math.min(c.times.length - 1, Math.round((c.at - c.times[0]) / (c.times[1] - c.times[0]))));
   const near = ({ now, values }) => now ?? (Number.isFinite(values[index]) ? values[index] : last(values));
-  const observed = near(c.observed[0]), objective = c.objective[0] ? near(c.objective[0]) : Number(c.metric.target);
-  const by = Object.fromEntries(c.base.map((b) => [b.metric.baseline, b]));
-  const state = [...c.drift, ...c.judged].find((x) => near(x) === 1 && x.metric.state !== "ok")?.metric.state ?? [...c.drift, ...c.judged].find((x) => near(x) === 1)?.metric.state;
+  const seen = { observed: c.observed[0] && near(c.observed[0]), objective: c.objective[0] ? near(c.objective[0]) : Number(c.metric.target) };
+  const verdicts = [...c.drift, ...c.judged].filter((x) => near(x) === 1).map((x) => x.metric.state).sort((a, b) => stateOf(b).rank - stateOf(a).rank);
+  const baselines = Object.keys(normal).map((k) => c.base.find((b) => b.metric.baseline === k)).filter(Boolean).map((b) => ({ ...normal[b.metric.baseline], values: b.values, value: near(b) }));
+  const compare = (a, b) => difference(c.metric, a, b);
   const facts = [
-    ["observed", format.value(observed, unit), state && badge(state)],
-    ["objective", `${floor ? "≥" : "≤"} ${format.value(objective, unit)}`, against(c.metric, observed, objective)],
-    ...Object.keys(baselines).filter((k) => by[k]).map((k) => [`${k} baseline`, format.value(near(by[k]), unit), k === "static" ? undefined : compare(near(by[k]), by.static && near(by.static), "static")]),
+    ["observed", format.value(seen.observed, unit), verdicts[0] && badge(verdicts[0])],
+    ["objective", `${isFloor(c.metric) ? "≥" : "≤"} ${format.value(seen.objective, unit)}`, against(c.metric, seen)],
+    ...baselines.map((b) => [`${b.term} (${b.line})`, format.value(b.value, unit), [compare(seen.observed, b.value), h("div", { class: "muted" }, "itself ", relation(b.value, seen.objective), " the objective")]]),
   ];
   const zoom = (from, to) => app.set({ from: time.iso(Math.round(from)), to: time.iso(Math.round(to)), at: "" });
-  const lines = [
-    ...c.base.map((b) => ({ label: `${b.metric.baseline} baseline`, values: b.values, ...(baselines[b.metric.baseline] ?? { color: "--muted", dash: [4, 4] }) })),
-    { label: "objective", values: c.objective[0]?.values ?? c.times.map(() => objective), color: "--series-objective", dash: [12, 4] },
+  const lines = c.observed.length > 0 && [
+    ...baselines.map((b) => ({ label: b.line, values: b.values, color: b.color, dash: b.dash })),
+    { label: "objective", values: c.objective[0]?.values ?? c.times.map(() => seen.objective), color: "--series-objective", dash: [12, 4] },
     { label: "observed", values: c.observed[0].values, color: "--series-observed", width: 2.5 },
   ];
+  const coarse = c.judged[0] && Object.keys(dimensions(c.judged[0].metric)).length < Object.keys(app.state.d).length;
   return [
     head,
     h("dl", { class: "facts" }, facts.map(([term, big, small]) => h("div", null, h("dt", null, term), h("dd", null, h("span", { class: "big" }, big), small && h("div", { class: "small" }, small))))),
-    h("p", { class: "muted" }, `at ${format.fullTime(c.at)}`),
-    chart({ title: "Observed against objective and baselines", times: c.times, lines, unit, height: 260, onZoom: zoom, at: c.at }),
-    c.drift.length > 0 && stateStrip("Drift", c.times, c.drift.map((x) => ({ name: x.metric.state, values: x.values }))),
-    c.judged.length > 0 && stateStrip("Promise", c.times, c.judged.map((x) => ({ name: x.metric.state, values: x.values }))),
-    h("div", { class: "columns" }, explanation(app, c), spreadFigure(c, unit, objective)),
-    exemplars(app, c, unit),
+    h("p", { class: "muted" }, `at ${format.fullTime(c.at)}`, since(c, seen.objective)),
+    explanation(app, c),
+    inside(app, c),
+    lines && chart({ title: "Observed against objective and baselines", times: c.times, lines, unit, height: 260, onZoom: zoom, at: c.at }),
+    stateStrips("Verdicts", c.times, [
+      c.drift.length > 0 && { name: "drift of the cell", series: c.drift.map((x) => ({ name: x.metric.state, values: x.values })) },
+      c.judged.length > 0 && { name: `promise${coarse ? ` of ${format.labels(dimensions(c.judged[0].metric)) || "all"}` : ""}`, series: c.judged.map((x) => ({ name: x.metric.state, values: x.values })) },
+    ].filter(Boolean)),
+    h("div", { class: "columns" }, !isShare(c.metric) && spreadFigure(app, c, unit, seen.objective), exemplars(app, c, unit)),
     h("p", { class: "muted small" }, c.metric.slo_id),
   ];
 }
 
-function against(metric, observed, objective) {
-  if (observed === undefined) return undefined;
-  const over = (observed - objective) / objective, bad = worseBy(metric) * over;
-  if (metric.unit === "ratio" && isFloor(metric)) return bad > 0 ? h("span", { class: "over" }, format.failures(bad)) : "kept";
-  return h("span", { class: bad > 0 ? "over" : "" }, `${format.percent(Math.abs(over))} ${over > 0 ? "above" : "below"}`);
+function against(metric, { observed, objective }) {
+  if (!isShare(metric) || observed === undefined) return difference(metric, observed, objective);
+  const bad = (worseBy(metric) * (observed - objective)) / objective;
+  return bad > 0 ? h("span", { class: "over" }, format.failures(bad)) : "kept";
 }
 
-const compare = (a, b, name) => (a === undefined || b === undefined ? undefined : `${format.signed((a - b) / b)} against ${name}`);
-
-function explanation(app, c) {
-  if (c.explained.length === 0) return null;
-  const name = (m) => (m.dimension ? `${m.dimension}=${m.value ?? ""}` : format.labels(Object.fromEntries(Object.entries(dimensions(m)).filter(([k]) => app.state.d[k] === undefined))) || "this cell");
-  return h("section", null, h("h2", null, "What explains it"),
-    h("ul", { class: "bars" }, c.explained.slice(0, 8).map((e) => h("li", null, h("span", null, name(e.metric)), h("meter", { min: 0, max: 1, value: Math.max(0, Math.min(1, e.value)), "aria-label": `${name(e.metric)} explains ${format.share(e.value)}` }), h("span", { class: "number" }, format.share(e.value))))));
+/** How far apart two values are, in words and with whether that is bad. */
+function difference(metric, a, b) {
+  if (a === undefined || b === undefined) return undefined;
+  const over = (a - b) / b, bad = worseBy(metric) * over;
+  if (isShare(metric)) return bad > 0.005 ? h("span", { class: "over" }, `${format.percent(bad)} of the allowed failures more`) : "as good or better";
+  return Math.abs(over) < 0.005 ? "the same" : h("span", { class: bad > 0 ? "over" : "" }, `${format.percent(Math.abs(over))} ${over > 0 ? "above" : "below"}`);
 }
 
-/** Two distributions over each other: at the chosen time as bars, up to three hours before as dashes. */
-function spreadFigure({ spread, before, at, then: earlier }, unit, objective) {
-  if (spread.length === 0) return null;
-  const finite = [...spread, ...before].filter((b) => Number.isFinite(b.to) && b.to > 0);
-  if (finite.length === 0) return null;
-  const lo = Math.min(...finite.map((b) => (b.from > 0 ? b.from : b.to / 2)), objective), hi = Math.max(...finite.map((b) => b.to), objective);
-  const w = 480, high = 150, log = lo > 0 && hi / lo > 10;
-  const x = (v) => (log ? (Math.log(Math.max(v, lo) / lo) / Math.log(hi / lo)) * w : ((v - lo) / (hi - lo)) * w);
-  const shares = (bs) => { const n = bs.reduce((a, b) => a + b.count, 0); return bs.filter((b) => Number.isFinite(b.to)).map((b) => ({ ...b, share: b.count / n })); };
-  const now = shares(spread), then = shares(before), top = Math.max(...now.map((b) => b.share), ...then.map((b) => b.share));
-  const y = (v) => high - (v / top) * (high - 8);
-  const outline = then.map((b) => `M${x(b.from)} ${y(b.share)}H${x(b.to)}`).join("");
-  const beyond = spread.filter((b) => b.from >= objective).reduce((a, b) => a + b.count, 0) / spread.reduce((a, b) => a + b.count, 0);
-  return h("section", null, h("h2", null, "Distribution"),
-    s("svg", { class: "spread", viewBox: `0 0 ${w} ${high + 18}`, role: "img", "aria-label": `${format.share(beyond)} of the values lie beyond the objective` },
-      now.map((b) => s("rect", { class: b.from >= objective ? "beyond" : "within", x: x(b.from), width: Math.max(1, x(b.to) - x(b.from) - 0.5), y: y(b.share), height: high - y(b.share) }, s("title", null, `${format.value(b.from, unit)} to ${format.value(b.to, unit)}: ${format.share(b.share)}`))),
-      s("path", { class: "before", d: outline }),
-      s("line", { class: "objective", x1: x(objective), x2: x(objective), y1: 0, y2: high }),
-      s("text", { x: 0, y: high + 14 }, format.value(lo, unit)), s("text", { x: w, y: high + 14, "text-anchor": "end" }, format.value(hi, unit)),
-      x(objective) > 70 && x(objective) < w - 70 && s("text", { x: x(objective), y: high + 14, "text-anchor": "middle" }, format.value(objective, unit))),
-    h("p", { class: "muted small" }, `Bars: the ten minutes before ${format.time(at)}, ${format.share(beyond)} of them beyond the objective.${then.length ? ` Dashes: before ${format.time(earlier)}.` : ""}${log ? " Logarithmic." : ""}`));
+const relation = (a, b) => (a === undefined || Math.abs(a - b) / b < 0.005 ? "at" : `${format.signed((a - b) / b)} against`);
+
+/** Since when it is worse than promised without a pause, as far as the range goes. */
+function since(c, objective) {
+  if (c.observed.length === 0) return null;
+  const { values } = c.observed[0], end = c.times.findLastIndex((t) => t <= c.at), way = worseBy(c.metric);
+  let i = end;
+  while (i >= 0 && Number.isNaN(values[i])) i--;
+  let from = -1;
+  for (; i >= 0 && !(way * (values[i] - (c.objective[0]?.values[i] ?? objective)) <= 0); i--) if (Number.isFinite(values[i])) from = i;
+  return from < 0 ? null : h("span", { class: "over" }, from === 0 ? ", worse than promised all along" : `, worse than promised since ${format.time(c.times[from])} (${format.duration(c.at - c.times[from])})`);
+}
+
+const insideShown = 6;
+
+/** The cells in this one, with links: where in it it bends. */
+function inside(app, c) {
+  if (c.inside.length === 0) return null;
+  const more = (m) => Object.fromEntries(Object.entries(dimensions(m)).filter(([k]) => !(k in app.state.d)));
+  const bends = c.inside.filter((x) => x.bad > 0 || stateOf(x.state).rank >= 2).length;
+  return h("section", null, h("h2", null, `Where in it: ${bends === 0 ? "none" : bends} of ${format.plural(c.inside.length, "cell")} ${bends === 1 ? "bends" : "bend"}`),
+    h("ul", { class: "inside" }, c.inside.slice(0, insideShown).map((x) => h("li", null,
+      h("a", { href: cellLink(app.state, x.metric, dimensions(x.metric), app.state.at) }, chips(more(x.metric))), x.state && badge(x.state),
+      h("span", { class: x.bad > 0 ? "over" : "muted" }, ` ${isShare(x.metric) ? (x.bad > 0 ? format.failures(x.bad) : "as promised") : `${format.percent(Math.abs(x.bad))} ${x.bad > 0 ? "worse" : "better"} than promised`}`)))),
+    c.inside.length > insideShown && h("p", { class: "muted small" }, h("a", { href: write({ ...app.state, view: "heatmap", slo_id: "", d: {}, at: "", f: { slo_id: app.state.slo_id, ...app.state.d } }) }, `all ${c.inside.length} in the heatmap`)));
 }
 
 function exemplars(app, c, unit) {
@@ -164,5 +178,5 @@ function exemplars(app, c, unit) {
       { name: "Time", cell: (e) => format.fullTime(e.time) },
       { name: "Value", class: "number", cell: (e) => (unit === "ratio" ? "–" : format.value(e.value, unit)) },
       { name: "Trace", cell: (e) => trace(app, e.trace) },
-    ], c.exemplars.slice(0, 10)));
+    ], c.exemplars.slice(0, 6)));
 }

@@ -3,17 +3,21 @@
 
 import * as time from "./time.js";
 import { stateOf } from "./palette.js";
-import { cellKey, dimensions, floorClasses, isFloor, promise, selector, worseBy } from "./names.js";
+import { floorIds, worseBy } from "./direction.js";
+import { cellKey, dimensions, promise, selector } from "./names.js";
 
 export const columns = 96;
 export const mostCells = 20000;
 const held = 300; // seconds for which a backend gives a value again, so that windows longer than a column leave no gaps
 
-/** Which measures there are to colour by, the first one being the usual. */
+/** What there is to colour by, the first one being the usual: what is observed against what is promised or normal. */
 export function measures(names) {
   const all = [];
-  if (names.deviation || (names.value && names.objective)) all.push({ id: "", text: "objective" });
-  if (names.ratio) all.push({ id: "baseline", text: "its own baseline" });
+  if (names.deviation || (names.value && names.objective)) all.push({ id: "", text: "observed against objective", than: "promised" });
+  if (names.observed && names.baseline) {
+    all.push({ id: "dynamic", text: "observed against normal lately", than: "normal lately" }, { id: "frozen", text: "observed against normal once", than: "normal once" });
+  }
+  if (names.ratio) all.push({ id: "ratio", text: "normal lately against objective", than: "promised" });
   return all;
 }
 
@@ -23,48 +27,62 @@ export const cellMetric = (names) => (names.deviation ? "deviation" : "value");
 /** Loads the grid: {times, step, rows: [Row], truncated}. A column is the step that ends at its time. */
 export async function load(app, client) {
   const { names, state } = app, grid = time.stepsUntil(app.range, columns, 60);
-  const [{ times, series }, current, drifting] = await Promise.all([
-    client.range(query(names, state, (fn, selected) => {
-      const worst = `${fn}_over_time(${selected}[${grid.step}s])`;
-      return grid.step < held ? `(${worst} or ${selected} + 0)` : worst;
-    }), grid, mostCells),
-    client.instant(query(names, state, (_, selected) => selected), app.evaluated),
-    names.drift ? client.instant(`${selector(names, "drift", { ...state.f, state: { re: "drifting|degraded" } })} == 1`, app.evaluated) : [],
+  const floors = await floorIds(client, names, cellMetric(names), app.range);
+  const within = (fn, selected) => {
+    const worst = `${fn}_over_time(${selected}[${grid.step}s])`;
+    return grid.step < held ? `(${worst} or ${selected} + 0)` : worst;
+  };
+  const drifting = names.drift && selector(names, "drift", { ...state.f, state: ["drifting", "degraded"] });
+  const [{ times, series }, current, { series: bent }, bends] = await Promise.all([
+    client.range(query(names, state, floors, within), grid, mostCells),
+    client.instant(query(names, state, floors, (_, selected) => selected), app.evaluated),
+    drifting ? client.range(`${within("max", drifting)} == 1`, grid, 2 * mostCells) : { series: [] },
+    drifting ? client.instant(`${drifting} == 1`, app.evaluated) : [],
   ]);
-  const turn = (metric) => (state.measure === "baseline" ? (isFloor(metric) ? -1 : 1) : worseBy(metric));
-  const rows = new Map(), states = new Map(drifting.map((x) => [cellKey(x.metric), x.metric.state]));
+  const rows = new Map(), add = (metric) => {
+    const key = cellKey(metric), factor = worseBy(metric);
+    if (!rows.has(key)) rows.set(key, { key, metric, dims: dimensions(metric), factor, measure: state.measure, values: new Float32Array(times.length).fill(NaN), now: NaN, state: undefined, states: undefined });
+    return rows.get(key);
+  };
   for (const { metric, values } of series) {
-    const factor = turn(metric);
-    const key = cellKey(metric), bad = Float32Array.from(values, (v) => v * factor);
-    const known = rows.get(key);
-    if (known) known.values.forEach((v, i) => { if (!(v >= bad[i])) known.values[i] = Number.isNaN(bad[i]) ? v : bad[i]; });
-    else rows.set(key, { key, metric, dims: dimensions(metric), factor, values: bad, now: NaN, state: states.get(key) });
+    const row = add(metric);
+    values.forEach((v, i) => { row.values[i] = worse(row.values[i], v * row.factor); });
   }
   for (const { metric, value } of current) {
-    const row = rows.get(cellKey(metric)), bad = value * turn(metric);
-    if (row && !(row.now >= bad)) row.now = bad;
+    const row = rows.get(cellKey(metric));
+    if (row) row.now = worse(row.now, value * row.factor);
+  }
+  for (const { metric, values } of bent) {
+    const row = rows.get(cellKey(metric));
+    if (row) row.states = higher(row.states, Uint8Array.from(values, (v) => (v === 1 ? stateOf(metric.state).rank : 0)));
+  }
+  for (const { metric } of bends) {
+    const row = rows.get(cellKey(metric));
+    if (row && stateOf(metric.state).rank > rank(row)) row.state = metric.state;
   }
   const all = [...rows.values()];
   all.forEach(judge);
   return { times, step: grid.step, rows: all, truncated: series.length >= mostCells };
 }
 
-/** The deviation, the worst within each step, so that a bad minute can be seen in a month. */
-function query(names, state, within) {
-  const over = (fn, key, m) => within(fn, selector(names, key, { ...state.f, ...m }));
-  const floor = { slo_class: { re: floorClasses } }, ceiling = { slo_class: { not: floorClasses } };
-  // A filter by class takes the place of the split by class: one of the two halves is then empty or the same.
-  const [high, low] = state.f.slo_class ? [{}, {}] : [ceiling, floor];
-  const key = state.measure === "baseline" ? "ratio" : "deviation";
-  if (state.f.slo_class) {
-    const fn = isFloor({ slo_class: state.f.slo_class }) ? "min" : "max";
-    return names[key] ? over(fn, key, {}) : relative(over(fn, "value", {}), over("avg", "objective", {}));
-  }
-  if (names[key]) return `${over("max", key, high)} or ${over("min", key, low)}`;
-  return `${relative(over("max", "value", high), over("avg", "objective", high))} or ${relative(over("min", "value", low), over("avg", "objective", low))}`;
+/** The larger of two numbers, NaN being none. */
+const worse = (a, b) => (b > a || Number.isNaN(a) ? b : a);
+
+/** The higher rank in each column; either may be undefined. */
+const higher = (a, b) => (a && b ? a.map((v, i) => Math.max(v, b[i])) : (a ?? b));
+
+/** The deviation, the worst within each step, so that a bad minute can be seen in a month: the highest of a ceiling, the lowest of a floor. */
+function query(names, { f, measure }, floors, within) {
+  const halves = f.slo_id ? [[floors.includes(f.slo_id) ? "min" : "max", {}]] : [["max", { slo_id: { not: floors } }], ["min", { slo_id: floors }]];
+  return halves.map(([fn, matchers]) => {
+    const over = (fn, key, more) => within(fn, selector(names, key, { ...f, ...matchers, ...more }));
+    if (measure === "dynamic" || measure === "frozen") return relative(over(fn, "observed"), over("avg", "baseline", { baseline: measure }), "ignoring(baseline) ");
+    if (measure === "ratio") return over(fn, "ratio");
+    return names.deviation ? over(fn, "deviation") : relative(over(fn, "value"), over("avg", "objective"), "");
+  }).join(" or ");
 }
 
-const relative = (value, objective) => `(${value} - ${objective}) / ${objective}`;
+const relative = (value, reference, on) => `(${value} - ${on}${reference}) / ${on}${reference}`;
 
 /** What is said of a row: its worst, and since which column it is worse than promised without a pause. */
 function judge(row) {
@@ -87,11 +105,12 @@ export function group(rows, label) {
   for (const row of rows) {
     const of = row.dims[label] ?? row.metric[label] ?? "", key = JSON.stringify([row.metric.slo_id, of]);
     let g = groups.get(key);
-    if (!g) groups.set(key, (g = { key, metric: row.metric, dims: { [label]: of }, factor: row.factor, values: new Float32Array(row.values.length).fill(NaN), now: NaN, label, of, size: 0 }));
+    if (!g) groups.set(key, (g = { key, metric: row.metric, dims: { [label]: of }, factor: row.factor, measure: row.measure, values: new Float32Array(row.values.length).fill(NaN), now: NaN, label, of, size: 0 }));
     g.size++;
-    if (!(g.now >= row.now) && !Number.isNaN(row.now)) g.now = row.now;
+    g.now = worse(g.now, row.now);
+    g.states = higher(g.states, row.states);
     if (rank(row) > rank(g)) g.state = row.state;
-    row.values.forEach((v, i) => { if (!(g.values[i] >= v) && !Number.isNaN(v)) g.values[i] = v; });
+    row.values.forEach((v, i) => { g.values[i] = worse(g.values[i], v); });
   }
   const all = [...groups.values()];
   all.forEach(judge);
@@ -114,20 +133,20 @@ const byName = (a, b) => (a.title < b.title ? -1 : a.title > b.title ? 1 : a.tex
 /** Rows that match, in order. */
 export function arrange(rows, { q, sort, worse, by }) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
-  let shown = rows.filter((r) => (!worse || r.worst > 0) && words.every((w) => r.search.includes(w)));
+  let shown = rows.filter((r) => (!worse || r.worst > 0 || r.states) && words.every((w) => r.search.includes(w)));
   if (by) shown = group(shown, by);
   return shown.sort((a, b) => (orders[sort] ?? orders.now)(a, b) || byName(a, b));
 }
 
 /**
- * The series of a cell, one for each value of a label: those that differ in nothing but which collector spoke, as after its
- * restart, are one. Where several have a value, that of the one that was heard last counts.
+ * One series for each value of a key: those that differ in nothing but which collector spoke, as after its restart, are one.
+ * Where several have a value, that of the one that was heard last counts.
  */
-export function joined(series, label) {
+export function joined(series, keyOf) {
   const heard = ({ values, now }) => (Number.isFinite(now) ? values.length : values.findLastIndex(Number.isFinite)), all = new Map();
   for (const one of [...series].sort((a, b) => heard(a) - heard(b))) {
-    const known = all.get(one.metric[label]);
-    all.set(one.metric[label], known ? { ...one, values: one.values.map((v, i) => (Number.isFinite(v) ? v : known.values[i])), now: one.now ?? known.now } : one);
+    const key = keyOf(one.metric), known = all.get(key);
+    all.set(key, known ? { ...one, values: one.values.map((v, i) => (Number.isFinite(v) ? v : known.values[i])), now: one.now ?? known.now } : one);
   }
   return [...all.values()];
 }

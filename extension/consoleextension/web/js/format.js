@@ -42,6 +42,7 @@ export function value(v, unit) {
     case "seconds": return seconds(v);
     case "bytes": return bytes(v);
     case "bytes_per_second": return `${bytes(v)}/s`;
+    case "hertz": return v >= 1e9 ? `${digits(v / 1e9)} GHz` : `${digits(v / 1e6)} MHz`;
     case "ratio": return share(v);
     case undefined: case "": return digits(v, 4);
     default: return `${digits(v, 4)} ${unit.replace("_per_second", "/s").replaceAll("_", " ")}`;

@@ -1,75 +1,174 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs over time, and memory that leaks: shown when there are such metrics.
+// GPUs over time: what leaks and when memory is exhausted, what is broken or throttled, and the curves.
 
 import { h, replace, empty } from "./dom.js";
 import { chart } from "./chart.js";
 import * as format from "./format.js";
 import * as time from "./time.js";
 import { select } from "./prom.js";
-import { stateStrip } from "./parts.js";
+import { badge, chips, stateStrips, table } from "./parts.js";
+import { rises } from "./opened.js";
+import { stateOf } from "./palette.js";
+import { xids } from "./xid.js";
 
-const most = 12; // lines in a chart; the highest are shown
+const most = 12; // lines in a chart and rows of states; the highest and worst are shown
 
-// The unit suffix that a backend may have appended is left open.
+/** A metric by its name in dots; a backend may have underscores, and append unit and type. */
+const named = (name) => new RegExp(`^${name.replace(/[._]/g, "[._]")}(_(bytes|seconds|ratio|celsius|watts|hertz|joules|total|bytes_total|bytes_per_second|bytes_per_request|ratio_total))?$`);
+
+// rate is of a counter; limit is drawn as a line of its own.
 const panels = [
-  { title: "GPU memory used", re: /^hw[._]gpu[._]memory[._]usage(_bytes)?$/, unit: "bytes" },
-  { title: "Memory of processes", re: /^nvidia[._]gpu[._]process[._]memory[._]usage(_bytes)?$/, unit: "bytes" },
-  { title: "Memory that no process accounts for", re: /^nvidia[._]gpu[._]memory[._]unattributed(_bytes)?$/, unit: "bytes" },
-  { title: "CUDA memory in use", re: /^cuda[._]memory[._]live(_bytes)?$/, unit: "bytes" },
-  { title: "Time to exhaustion", re: /^gpu[._]leak[._]time[._]to[._]exhaustion(_seconds)?$/, unit: "seconds" },
-  { title: "Leak rate", re: /^gpu[._]leak[._]rate(_bytes_per_second)?$/, unit: "bytes_per_second" },
-  { title: "Memory per request", re: /^gpu[._]memory[._]per[._]request.*$/, unit: "bytes" },
-  { title: "GPU utilization", re: /^hw[._]gpu[._]utilization(_ratio)?$/, unit: "ratio" },
-  { title: "Streaming multiprocessors active", re: /^nvidia[._]gpu[._]sm[._]active(_ratio)?$/, unit: "ratio" },
-  { title: "Temperature", re: /^hw[._]temperature(_celsius)?$/, unit: "°C" },
-  { title: "Power", re: /^hw[._]power(_watts)?$/, unit: "W" },
+  { title: "GPU memory used", name: "hw.gpu.memory.usage", unit: "bytes", limit: "hw.gpu.memory.limit" },
+  { title: "Memory of processes", name: "nvidia.gpu.process.memory.usage", unit: "bytes" },
+  { title: "Memory that no process accounts for", name: "nvidia.gpu.memory.unattributed", unit: "bytes" },
+  { title: "Memory that the driver keeps", name: "nvidia.gpu.memory.reserved", unit: "bytes" },
+  { title: "CUDA memory in use", name: "cuda.memory.live", unit: "bytes" },
+  { title: "Time to exhaustion", name: "gpu.leak.time_to_exhaustion", unit: "seconds" },
+  { title: "Leak rate", name: "gpu.leak.rate", unit: "bytes_per_second" },
+  { title: "Memory per request", name: "gpu.memory.per_request", unit: "bytes" },
+  { title: "GPU utilization", name: "hw.gpu.utilization", unit: "ratio" },
+  { title: "Memory controller utilization", name: "nvidia.gpu.memory_controller.utilization", unit: "ratio" },
+  { title: "Streaming multiprocessors active", name: "nvidia.gpu.sm.active", unit: "ratio" },
+  { title: "Tensor cores active", name: "nvidia.gpu.tensor.active", unit: "ratio" },
+  { title: "DRAM active", name: "nvidia.gpu.dram.active", unit: "ratio" },
+  { title: "Temperature", name: "hw.temperature", unit: "°C", limit: "hw.temperature.limit" },
+  { title: "Power", name: "hw.power", unit: "W" },
+  { title: "Clock", name: "nvidia.gpu.clock.frequency", unit: "hertz" },
+  { title: "NVLink", name: "nvidia.gpu.nvlink.io", unit: "bytes_per_second", rate: true },
+  { title: "PCIe", name: "hw.gpu.io", unit: "bytes_per_second", rate: true },
 ];
-const leak = /^gpu[._]leak[._]state$/;
-const colors = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"];
-const dashes = [[], [6, 3]];
+const [leakState, leakRate, leakEnd, leakCause, hwStatus, throttle, xid, errors] = ["gpu.leak.state", "gpu.leak.rate", "gpu.leak.time_to_exhaustion", "gpu.leak.cause", "hw.status", "nvidia.gpu.throttle.reason", "nvidia.gpu.xid", "hw.errors"].map(named);
+const colors = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"], dashes = [[], [6, 3], [2, 3]];
 
 export const present = (names) => names.all.some((n) => /^(hw|nvidia)[._]gpu[._]|^gpu[._]leak[._]|^cuda[._]memory[._]/.test(n));
 
 export function mount(root) {
   return {
     async update(app, client) {
-      if (!present(app.names)) return replace(root, empty("No GPU metrics", "The nvidia_gpu receiver makes them; there are none in this time range."));
-      const grid = time.grid(app.range, 240);
-      const found = panels.map((p) => ({ ...p, name: app.names.all.find((n) => p.re.test(n)) })).filter((p) => p.name);
-      const state = app.names.all.find((n) => leak.test(n));
-      const [leaks, ...figures] = await Promise.all([state ? leakStrips(client, state, grid) : [], ...found.map((p) => panel(app, client, p, grid))]);
-      replace(root, h("section", { class: "summary" }, h("h1", null, "GPUs")), leaks, h("div", { class: "columns" }, figures));
+      if (!present(app.names)) return replace(root, empty("No GPU metrics", "The nvidia_gpu receiver makes them, where there is an NVIDIA GPU and its driver; there are none in this time range."));
+      const find = (re) => app.names.all.find((n) => re.test(n)), grid = time.grid(app.range, 240);
+      const now = async (re, more) => (find(re) ? client.instant(select(find(re), more), app.evaluated) : []);
+      const over = async (re, more) => (find(re) ? client.range(select(find(re), more), grid, 2000) : { times: [], series: [] });
+      const found = panels.map((p) => ({ ...p, metric: find(named(p.name)), limits: p.limit && find(named(p.limit)) })).filter((p) => p.metric);
+      const [leaks, rates, ends, causes, status, throttled, broken, loaded] = await Promise.all([
+        over(leakState), now(leakRate), now(leakEnd), now(leakCause), over(hwStatus), over(throttle), faults(client, find, grid),
+        Promise.all(found.map(async (p) => ({ ...p, ...(await series(client, p, grid)) }))),
+      ]);
+      const color = colorOf(loaded.flatMap((p) => p.series)), suspects = leaking(leaks, rates, ends, causes);
+      replace(root, summary(suspects, status, loaded), suspects.map(suspect),
+        stateStrips("States over time", leaks.times.length ? leaks.times : status.times.length ? status.times : throttled.times, [
+          ...byIdentity(leaks.series, "leak of", "state", (x) => x.name !== "ok"), ...byIdentity(status.series, "health of", "hw_state", (x) => x.name !== "ok"), ...reasons(throttled.series)]),
+        broken.length > 0 && h("section", null, h("h2", null, "Faults in this range"), table("Faults", faultColumns, broken)),
+        h("div", { class: "columns" }, loaded.map((p) => panel(app, p, color))));
     },
   };
 }
 
-const ignored = /^(__name__|job|instance|service[._]instance[._]id|state|otel.*|telemetry.*)$/;
+const label = (metric, name) => metric[name] ?? metric[name.replaceAll("_", ".")];
+const ignored = /^(__name__|job|instance|service[._]instance[._]id|state|hw[._]state|reason|nvidia[._]gpu[._]throttle[._]reason|cause|hw[._]type|otel.*|telemetry.*)$/;
 const identity = (metric) => Object.fromEntries(Object.entries(metric).filter(([k]) => !ignored.test(k)));
+const gpuOf = (metric) => label(metric, "hw_id") ?? "";
+
+/** A UUID by its beginning, as nvidia-smi -L is read. */
+const short = (value) => value.replace(/^((?:GPU|MIG)-[0-9a-f]{8})-[0-9a-f-]{20,}$/, "$1");
+
+/** vllm (4711) on GPU-2. */
+function who(metric) {
+  const pid = label(metric, "process_pid"), name = label(metric, "process_executable_name") ?? (pid ? "process" : "");
+  return [name && `${name}${pid ? ` (${pid})` : ""}`, gpuOf(metric) && `${name ? "on " : ""}${short(gpuOf(metric))}`].filter(Boolean).join(" ") || format.labels(identity(metric)) || "GPU";
+}
+
+/** One colour for each GPU, the same in every chart. */
+function colorOf(all) {
+  const ids = [...new Set(all.map((x) => gpuOf(x.metric)))].sort();
+  return (metric) => { const i = ids.indexOf(gpuOf(metric)); return [colors[i % colors.length], Math.floor(i / colors.length)]; };
+}
 
 /** Labels that tell series apart; what all of them have is left out. */
 function apart(series) {
   const all = series.map((x) => identity(x.metric)), keys = [...new Set(all.flatMap(Object.keys))];
-  const telling = keys.filter((k) => new Set(all.map((m) => m[k])).size > 1);
-  return (metric) => telling.map((k) => metric[k]).filter(Boolean).join(" · ") || metric["hw_id"] || metric["hw.id"] || "value";
+  const telling = keys.filter((k) => new Set(all.map((m) => m[k])).size > 1).sort((a, b) => /^hw[._]id$/.test(b) - /^hw[._]id$/.test(a));
+  return (metric) => telling.map((k) => metric[k]).filter(Boolean).map(short).join(" · ") || short(gpuOf(metric)) || "value";
 }
 
-async function panel(app, client, { title, name, unit }, grid) {
-  const { times, series } = await client.range(select(name), grid, 500);
+async function series(client, { metric, rate, limits }, grid) {
+  const query = rate ? `rate(${select(metric)}[${Math.max(4 * grid.step, 60)}s])` : select(metric);
+  const kind = limits?.includes(".") ? '"hw.limit_type"' : "hw_limit_type";
+  const [answer, bounds] = await Promise.all([client.range(query, grid, 500), limits ? client.range(`max by (${kind}) (${select(limits)})`, grid, 20) : undefined]);
+  return { times: answer.times, series: answer.series, bounds: bounds?.series ?? [] };
+}
+
+function panel(app, { title, unit, times, series, bounds }, color) {
   const height = (x) => x.values.reduce((m, v) => (v > m ? v : m), -Infinity);
-  const shown = series.map((x) => ({ ...x, top: height(x) })).sort((a, b) => b.top - a.top).slice(0, most), label = apart(shown);
-  const lines = shown.map((x, i) => ({ label: label(x.metric), values: x.values, color: colors[i % colors.length], dash: dashes[Math.floor(i / colors.length) % 2] }));
-  return chart({ title, times, lines, unit, height: 180, summary: series.length > most ? `the ${most} highest of ${series.length}` : "",
+  const shown = series.map((x) => ({ ...x, top: height(x) })).sort((a, b) => b.top - a.top).slice(0, most), name = apart(shown), used = new Map();
+  const lines = shown.map((x) => {
+    const [line, round] = color(x.metric), nth = used.get(line) ?? 0;
+    used.set(line, nth + 1);
+    return { label: name(x.metric), values: x.values, color: line, dash: dashes[(round + nth) % dashes.length] };
+  });
+  const limits = bounds.map((x) => ({ label: label(x.metric, "hw_limit_type") ?? "limit", values: x.values, color: "--series-objective", dash: [12, 4] }));
+  return chart({ title, times, lines: [...lines, ...limits], unit, height: 180, summary: series.length > most ? `the ${most} highest of ${series.length}` : "",
     onZoom: (from, to) => app.set({ from: time.iso(Math.round(from)), to: time.iso(Math.round(to)) }) });
 }
 
-async function leakStrips(client, name, grid) {
-  const { times, series } = await client.range(select(name), grid, 500);
+/** State sets by what they are of, the bad ones first: rows of stateStrips. */
+function byIdentity(series, what, key, isBad) {
   const by = new Map();
   for (const x of series) {
-    const key = JSON.stringify(identity(x.metric));
-    if (!by.has(key)) by.set(key, []);
-    by.get(key).push({ name: x.metric.state, values: x.values });
+    const of = JSON.stringify(identity(x.metric));
+    if (!by.has(of)) by.set(of, { name: `${what} ${who(x.metric)}`, series: [] });
+    by.get(of).series.push({ name: label(x.metric, key), values: x.values });
   }
-  const bad = (xs) => xs.some((x) => x.name !== "ok" && x.values.includes(1));
-  return [...by].sort(([, a], [, b]) => bad(b) - bad(a)).slice(0, most).map(([key, xs]) => stateStrip(`Leak: ${format.labels(JSON.parse(key))}`, times, xs));
+  const bad = ({ series }) => series.some((x) => isBad(x) && x.values.includes(1));
+  return [...by.values()].filter(bad).slice(0, most);
 }
+
+const quiet = /idle|none|applications?_clocks?/; // reasons that are no trouble
+
+/** A row for each reason that ever held a GPU back. */
+function reasons(series) {
+  const reasonOf = (m) => label(m, "nvidia_gpu_throttle_reason") ?? m.reason ?? m.state ?? "throttled";
+  return series.filter((x) => x.values.includes(1) && !quiet.test(reasonOf(x.metric))).slice(0, most)
+    .map((x) => ({ name: `${who(x.metric)} throttled: ${reasonOf(x.metric).replaceAll("_", " ")}`, series: [{ name: "active", values: x.values }] }));
+}
+
+/** What leaks now, or may: what is exhausted first stands first. */
+function leaking({ series }, rates, ends, causes) {
+  const last = (values) => values[values.findLastIndex(Number.isFinite)], of = (m) => JSON.stringify(identity(m)), by = (all) => new Map(all.map((x) => [of(x.metric), x.value]));
+  const rate = by(rates), end = by(ends);
+  return series.filter((x) => ["leaking", "suspect"].includes(x.metric.state) && last(x.values) === 1)
+    .map(({ metric }) => ({ metric, state: metric.state, rate: rate.get(of(metric)), end: end.get(of(metric)), causes: causes.filter((c) => c.value === 1 && of(c.metric) === of(metric)).map((c) => c.metric.cause) }))
+    .sort((a, b) => stateOf(b.state).rank - stateOf(a.state).rank || (a.end ?? Infinity) - (b.end ?? Infinity));
+}
+
+function suspect({ metric, state, rate, end, causes }) {
+  return h("section", { class: "note leak" }, h("p", { class: "lead" }, badge(state), " ", h("b", null, who(metric)),
+    rate > 0 && ` grows by ${format.value(rate, "bytes_per_second")}`, Number.isFinite(end) && [rate > 0 ? "; " : " ", h("span", { class: "over" }, `memory is exhausted in ${format.duration(end)}`)]),
+  causes.length > 0 && h("p", null, "Cause: ", causes.map((c) => c.replaceAll("_", " ")).join(", ")));
+}
+
+function summary(suspects, status, loaded) {
+  const gpus = new Set([...loaded.flatMap((p) => p.series), ...status.series].map((x) => gpuOf(x.metric)).filter(Boolean)).size, leaks = suspects.filter((x) => x.state === "leaking").length;
+  const failed = new Set(status.series.filter((x) => ["failed", "degraded", "predicted_failure"].includes(label(x.metric, "hw_state")) && x.values.at(-1) === 1).map((x) => gpuOf(x.metric))).size;
+  const said = [failed > 0 && `${format.plural(failed, "GPU")} not healthy`, leaks > 0 && `${format.plural(leaks, "process", "processes")} ${leaks === 1 ? "leaks" : "leak"} memory`].filter(Boolean).join(", ");
+  return h("section", { class: "summary" }, h("h1", null, said || (suspects.length > 0 ? "A leak is suspected" : gpus > 0 ? `${format.plural(gpus, "GPU")}, nothing leaks` : "GPUs")),
+    said && gpus > 0 && h("p", { class: "muted" }, `of ${format.plural(gpus, "GPU")}`));
+}
+
+/** Xids and other errors that were counted in the range: Xids first, then what happened most. */
+async function faults(client, find, grid) {
+  const all = await Promise.all([[xid, "nvidia_xid_code"], [errors, "error_type"]].map(async ([re, key]) => {
+    if (!find(re)) return [];
+    const { times, series } = await client.range(select(find(re)), grid, 2000);
+    return series.map(({ metric, values }) => ({ metric, what: label(metric, key) ?? "error", xid: re === xid, risen: rises(values) })).filter((f) => f.risen.length > 0)
+      .map((f) => ({ ...f, n: f.risen.reduce((sum, r) => sum + r.by, 0), time: times[f.risen.at(-1).index] }));
+  }));
+  return all.flat().sort((a, b) => b.xid - a.xid || b.n - a.n).slice(0, 50);
+}
+
+const faultColumns = [
+  { name: "Times", class: "number", cell: (f) => f.n.toLocaleString("en") },
+  { name: "Last", cell: (f) => format.time(f.time) },
+  { name: "What", cell: (f) => [h("b", null, f.xid ? `Xid ${f.what}` : f.what), f.xid && xids[f.what] && ` ${xids[f.what]}`] },
+  { name: "Where", cell: (f) => chips({ GPU: short(gpuOf(f.metric)) }) },
+];

@@ -3,10 +3,11 @@
 
 import { h, replace, empty } from "./dom.js";
 import * as format from "./format.js";
-import { scale, shade, full } from "./palette.js";
+import { scale, shade, full, stateOf } from "./palette.js";
 import { arrange, cellMetric, load, measures, worstNow } from "./cells.js";
 import { makeHeatmap } from "./canvas.js";
-import { isDimension, isFloor, selector } from "./names.js";
+import { isFloor, isShare } from "./direction.js";
+import { isDimension, selector } from "./names.js";
 import { badge, chips, field, filterBar, keep, nothingYet } from "./parts.js";
 import { cellLink } from "./state.js";
 
@@ -20,7 +21,7 @@ export function mount(root) {
   const live = h("p", { class: "hidden", "aria-live": "polite" });
   const map = makeHeatmap({
     hover: (p) => showTip(p),
-    cursor: (p) => { showTip(p); live.textContent = sentence(p.row, p.row.values[index(p.time)], p.time); },
+    cursor: (p) => { showTip(p); live.textContent = sentence(p.row, index(p.time), p.time); },
     open: ({ row, time }) => openRow(row, time),
   });
   const index = (t) => Math.round((t - grid.times[0]) / grid.step);
@@ -37,7 +38,7 @@ export function mount(root) {
     if (!p) return;
     const v = p.row.values[index(p.time)], key = `${p.row.key}@${p.time}`;
     const more = h("dl", null);
-    replace(tip, h("strong", null, p.row.title), h("div", null, chips(p.row.dims)), h("div", null, `${format.time(p.time - grid.step)}–${format.clockTime(p.time)}: `, h("b", null, deviation(v, p.row))), more);
+    replace(tip, h("strong", null, p.row.title), h("div", null, chips(p.row.dims)), h("div", null, `${format.time(p.time - grid.step)}–${format.clockTime(p.time)}: `, h("b", null, deviation(v, p.row))), stateAt(p.row, index(p.time)), more);
     place(p);
     if (p.row.label || Number.isNaN(v)) return;
     if (seen.has(key)) return void (fillTip(more, seen.get(key), p.row), place(p));
@@ -68,6 +69,7 @@ export function mount(root) {
     map.set(rows, grid.times, grid.step);
     const cells = app.state.by ? format.plural(rows.length, "row") : rows.length === grid.rows.length ? format.plural(rows.length, "cell") : `${rows.length.toLocaleString("en")} of ${format.plural(grid.rows.length, "cell")}`;
     count.textContent = `${cells}, ${format.duration(grid.step)} a column`;
+    view.classList.toggle("alike", new Set(rows.map((r) => r.title)).size === 1);
     replace(root, bar, h("section", { class: "summary" }, h("h1", null, headline(rows)), worstCells(rows)), tools(),
       grid.truncated && h("p", { class: "note" }, "There are more cells than are shown: filter by a label."),
       rows.length === 0 ? empty("No cell matches", "Take a filter away, or choose a longer time range.") : view, legend(), live);
@@ -76,9 +78,9 @@ export function mount(root) {
 
   function headline(rows) {
     const bad = grid.rows.filter((r) => r.now > 0).length, silent = grid.rows.filter((r) => r.state === "degraded" && !(r.now > 0)).length;
-    const against = app.state.measure === "baseline" ? "worse than its own baseline" : "worse than promised";
-    if (rows.length > 0 && bad === 0 && silent > 0) return `${format.plural(silent, "cell")} degraded, all within their promises`;
-    return rows.length === 0 ? "Drift" : bad === 0 ? `Nothing is ${against} now` : `${format.plural(bad, "cell")} of ${grid.rows.length.toLocaleString("en")} ${bad === 1 ? "is" : "are"} ${against}`;
+    const than = measures(app.names).find((m) => m.id === app.state.measure)?.than ?? "promised";
+    if (rows.length > 0 && bad === 0 && silent > 0 && than === "promised") return `${format.plural(silent, "cell")} degraded, all within their promises`;
+    return rows.length === 0 ? "Drift" : bad === 0 ? `Nothing is worse than ${than} now` : `${format.plural(bad, "cell")} of ${grid.rows.length.toLocaleString("en")} ${bad === 1 ? "is" : "are"} worse than ${than}`;
   }
 
   const worstCells = (rows) => {
@@ -101,8 +103,8 @@ export function mount(root) {
     return h("div", { class: "filters tools" },
       field("rows", choose("by", [["", "every cell"], ...labels.map((l) => [l, `worst by ${l}`])])),
       field("order", choose("sort", [["now", "worst now"], ["range", "worst in range"], ["name", "name"]])),
-      kinds.length > 1 && field("against", choose("measure", kinds.map((m) => [m.id, m.text]))),
-      h("label", { class: "check" }, h("input", { type: "checkbox", checked: state.worse === "1", data: { key: "worse" }, on: { change: (e) => app.set({ worse: e.target.checked ? "1" : "" }) } }), "only worse than promised"),
+      kinds.length > 1 && field("colour", choose("measure", kinds.map((m) => [m.id, m.text]))),
+      h("label", { class: "check" }, h("input", { type: "checkbox", checked: state.worse === "1", data: { key: "worse" }, on: { change: (e) => app.set({ worse: e.target.checked ? "1" : "" }) } }), "only what bends"),
       count);
   }
 
@@ -110,7 +112,7 @@ export function mount(root) {
     async update(a, client) {
       app = a;
       const kinds = measures(app.names);
-      if (kinds.length === 0) return replace(root, nothingYet(app));
+      if (kinds.length === 0) return replace(root, await nothingYet(app, client));
       if (!kinds.some((m) => m.id === app.state.measure)) app.state.measure = "";
       [bar, grid] = await Promise.all([filterBar(app, client, cellMetric(app.names)), load(app, client)]);
       show();
@@ -124,25 +126,35 @@ export function mount(root) {
   };
 }
 
-/** A deviation in words. */
+/** A deviation in words: against the promise, or what was normal. */
 function deviation(v, row) {
   if (v === undefined || Number.isNaN(v)) return "no data";
-  if (row.factor !== 1 && row.factor !== -1) return v > 0 ? format.failures(v) : "as promised";
-  return Math.abs(v) < 0.005 ? "as promised" : `${format.percent(Math.abs(v))} ${v > 0 ? "worse" : "better"}`;
+  const promised = row.measure === "" || row.measure === "ratio";
+  if (isShare(row.metric)) return promised ? (v > 0 ? format.failures(v) : "as promised") : Math.abs(v) < 0.005 ? "as normal" : `${v > 0 ? "worse" : "better"} by ${format.percent(Math.abs(v))} of the allowed failures`;
+  return Math.abs(v) < 0.005 ? (promised ? "as promised" : "as normal") : `${format.percent(Math.abs(v))} ${v > 0 ? "worse" : "better"}`;
 }
 
-const sentence = (row, v, t) => `${row.title} ${row.text}, until ${format.time(t)}: ${deviation(v, row)}`;
+/** What the processor said of a row in a column, where it complained. */
+const stateAt = (row, column) => {
+  const rank = row.states?.[column];
+  return rank ? h("div", null, badge(rank >= stateOf("degraded").rank ? "degraded" : "drifting")) : null;
+};
+
+const sentence = (row, column, t) => `${row.title} ${row.text}, until ${format.time(t)}: ${[deviation(row.values[column], row), stateAt(row, column)?.textContent.slice(1)].filter(Boolean).join(", ")}`;
 
 /** The values behind a cell at a time. */
 async function ask(app, row, time, signal) {
   const client = app.client(signal), { names } = app, matchers = { slo_id: row.metric.slo_id, ...row.dims };
-  const keys = names.observed ? ["observed", "baseline"] : ["value", "objective"];
-  const all = await Promise.all(keys.filter((k) => names[k]).map((k) => client.instant(selector(names, k, matchers), Math.min(time, app.evaluated))));
+  const keys = names.observed ? ["observed", "baseline"] : ["value"];
+  const [observed, bases] = await Promise.all(keys.filter((k) => names[k]).map((k) => client.instant(selector(names, k, matchers), Math.min(time, app.evaluated))));
   const found = [["objective", Number(row.metric.target)]];
-  for (const { metric, value } of all[0] ?? []) if (sameDims(metric, row)) found.unshift(["observed", value]);
-  for (const { metric, value } of all[1] ?? []) if (metric.baseline && sameDims(metric, row)) found.push([`${metric.baseline} baseline`, value]);
+  for (const { metric, value } of observed ?? []) if (sameDims(metric, row)) found.unshift(["observed", value]);
+  // The static baseline is the objective.
+  for (const name of ["dynamic", "frozen"]) for (const { metric, value } of bases ?? []) if (metric.baseline === name && sameDims(metric, row)) found.push([normal[name], value]);
   return found;
 }
+
+const normal = { dynamic: "normal lately (dynamic)", frozen: "normal once (frozen)" };
 
 const sameDims = (metric, row) => Object.keys(metric).filter(isDimension).every((k) => row.dims[k] === metric[k]);
 
@@ -157,8 +169,9 @@ function legend() {
     const box = h("i", { class: "swatch" }, v >= full ? "+" : v > 0.05 ? "–" : "");
     box.style.background = colors[shade(v)];
     box.style.color = v > 0.12 ? "var(--surface)" : "var(--text)";
-    return h("span", null, box, v === 0 ? "as promised" : `${format.signed(v)}${Math.abs(v) === full ? " or more" : ""}`);
+    return h("span", null, box, v === 0 ? "as it should be" : `${format.signed(v)}${Math.abs(v) === full ? " or more" : ""}`);
   };
   return h("div", { class: "legend", "aria-label": "Legend", role: "group" }, h("span", { class: "muted" }, "better"), marks.map(swatch), h("span", { class: "muted" }, "worse"),
-    h("span", null, h("i", { class: "swatch none" }, "·"), "no data"));
+    h("span", null, h("i", { class: "swatch none" }, "·"), "no data"),
+    ["drifting", "degraded"].map((name) => h("span", null, h("i", { class: `swatch under ${name}` }), name)));
 }

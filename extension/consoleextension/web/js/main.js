@@ -6,6 +6,7 @@ import * as format from "./format.js";
 import * as time from "./time.js";
 import * as url from "./state.js";
 import { Client, QueryError } from "./prom.js";
+import { learn } from "./direction.js";
 import { discover, selector } from "./names.js";
 import { badge } from "./parts.js";
 import { prune } from "./chart.js";
@@ -13,10 +14,11 @@ import * as promises from "./promises.js";
 import * as heatmap from "./heatmap.js";
 import * as cell from "./cell.js";
 import * as violations from "./violations.js";
+import * as coupling from "./coupling.js";
 import * as gpus from "./gpus.js";
 
-const views = { promises, heatmap, violations, gpus, cell };
-const tabs = [["promises", "Promises"], ["heatmap", "Heatmap"], ["violations", "Violations"], ["gpus", "GPUs"]];
+const views = { promises, heatmap, violations, coupling, gpus, cell };
+const tabs = [["promises", "Promises"], ["heatmap", "Heatmap"], ["violations", "Violations"], ["coupling", "Throughput"], ["gpus", "GPUs"]];
 const behind = 300; // seconds after which verdicts are old
 const slow = 150; // milliseconds after which waiting is shown
 const $ = (id) => document.getElementById(id);
@@ -79,6 +81,7 @@ async function load() {
   try {
     app.names = await discover(client, app.range);
     tell($("banner"), await late(client));
+    await learn(client, app.names, app.evaluated);
     tabsFor();
     await view.update(app, client);
     document.title = [$("view").querySelector("h1")?.innerText, "otelcol-llm"].filter(Boolean).join(" · ");
@@ -173,7 +176,7 @@ function controls() {
       time.presets.map(([p, text]) => option(p, `Last ${text}`, p === preset)),
       preset && !known && option(preset, `Last ${format.duration(range.to - range.from)}`, true),
       option("", "From … to …", !preset)),
-    !preset && [pick("from"), pick("to")],
+    !preset && h("span", { class: "between" }, pick("from"), pick("to")),
     h("button", { type: "button", "aria-label": "Later", title: "Later", data: { key: "later" }, on: { click: shift(1) } }, "›"),
     h("button", { type: "button", "aria-label": "Twice the time range", title: "Twice the time range", data: { key: "wider" }, on: { click: wider } }, "⤢"),
     h("select", { "aria-label": "Refresh", title: "Refresh", data: { key: "refresh" }, on: { change: (e) => app.set({ refresh: e.target.value }) } },
@@ -190,7 +193,7 @@ function footer() {
 function help() {
   const dialog = $("help"), key = (k, what) => h("tr", null, h("th", { scope: "row" }, k.split(" ").map((x) => h("kbd", null, x))), h("td", null, what));
   replace(dialog, h("h2", { id: "help-title" }, "Help"),
-    h("table", null, h("tbody", null, key("1 2 3 4", "promises, heatmap, violations, GPUs"), key("/", "find a label"), key("r", "refresh now"), key("t", "light, dark, as the system"), key("← → ↑ ↓", "move in the heatmap"), key("Enter", "open the cell"), key("Esc", "leave a field, or go back from a cell"), key("?", "this help"))),
+    h("table", null, h("tbody", null, key("1 2 3 4 5", "promises, heatmap, violations, throughput, GPUs"), key("/", "find a label"), key("r", "refresh now"), key("t", "light, dark, as the system"), key("← → ↑ ↓", "move in the heatmap, and in a table of throughput"), key("Enter", "open the cell"), key("Esc", "leave a field, or go back from a cell"), key("?", "this help"))),
     h("p", null, "Drag over a chart to look closer. The address of the page holds all that is chosen: share it."),
     h("p", null, ["violated", "at_risk", "ok", "no_data"].map((s) => [badge(s), " "]), "are the verdicts on the window that closed last."),
     h("p", null, "At risk: the resolution of the input cannot tell whether the promise is kept, or the error budget is spent too fast. Budget left is of the SLO's whole time window, and of what was observed of it."),

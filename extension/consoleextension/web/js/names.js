@@ -21,15 +21,17 @@ const known = {
   ratio: "slo.drift.ratio",
   drift: "slo.drift.state",
   explanation: "slo.drift.explanation",
+  throughput: "llm.throughput",
+  knee: "llm.throughput.knee",
 };
 
-const suffix = "(?:_(?:ratio|seconds|total|ratio_total|bucket))?";
+const suffix = "(?:_(?:ratio|seconds|total|ratio_total|bucket|per_second))?";
 const pattern = (name) => new RegExp(`^${name.replace(/[._]/g, "[._]")}${suffix}$`);
 const patterns = Object.entries(known).map(([key, name]) => [key, pattern(name)]);
 
 /** Asks which of the metrics exist in a time range: {value: "slo_sli_value", …, all: [names]}. */
 export async function discover(client, range) {
-  const all = await client.values("__name__", `{__name__=~"(slo|gpu|hw|nvidia|cuda)[._].+"}`, range);
+  const all = await client.values("__name__", `{__name__=~"(slo|gpu|hw|nvidia|cuda)[._].+|llm[._]throughput.*"}`, range);
   const names = { all };
   for (const name of all) {
     for (const [key, re] of patterns) if (re.test(name)) names[key] ??= name;
@@ -57,22 +59,6 @@ export const isDimension = (label) => Object.keys(dimensions({ [label]: "" })).l
 
 /** What a cell is told by: slo_id and dimensions. */
 export const cellKey = (metric) => JSON.stringify([metric.slo_id, dimensions(metric)]);
-
-const floors = new Set(["availability", "throughput", "quality"]);
-export const floorClasses = [...floors].join("|");
-
-/** Whether lower is worse: the objective is a floor. */
-export const isFloor = (metric) => floors.has(metric.slo_class);
-
-/**
- * How much worse than promised a deviation is, so that more is worse whatever the objective's direction. Of a ratio with
- * a floor, such as 0.9995 of requests, it is by how much more failed than may: 0.998 is three times over.
- */
-export function worseBy(metric) {
-  if (!isFloor(metric)) return 1;
-  const target = Number(metric.target);
-  return metric.unit === "ratio" && target > 0 && target < 1 ? -target / (1 - target) : -1;
-}
 
 /** The parts of a slo_id as people read them. */
 export function promise(metric) {

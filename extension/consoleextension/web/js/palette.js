@@ -12,6 +12,10 @@ export const states = {
   leaking: { symbol: "✕", text: "leaking", rank: 3 },
   suspect: { symbol: "▲", text: "suspect", rank: 2 },
   plateau: { symbol: "▬", text: "plateau", rank: 1 },
+  failed: { symbol: "✕", text: "failed", rank: 3 },
+  predicted_failure: { symbol: "▲", text: "will fail", rank: 2 },
+  active: { symbol: "▲", text: "active", rank: 2 },
+  waiting: { symbol: "◔", text: "first window open", rank: 1 },
 };
 
 const unknown = { symbol: "?", text: "unknown", rank: 1 };
@@ -41,3 +45,14 @@ export function scale(dark) {
 /** Where on the scale a deviation is: half as much again, and twice, differ less than nothing and a little. */
 export const full = 0.5;
 export const shade = (v) => Math.round((Math.sign(v) * Math.sqrt(Math.min(1, Math.abs(v) / full)) * 0.5 + 0.5) * 255);
+
+// From little to much of what is neither good nor bad, one hue, as light as the page or as dark.
+const heats = { light: ["#e9f0f8", "#9fc0e4", "#1f5fae"], dark: ["#1d2a38", "#2f5f92", "#8cc1fa"] };
+const luminance = (rgb) => [0.2126, 0.7152, 0.0722].reduce((sum, k, i) => { const c = rgb[i] / 255; return sum + k * (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4); }, 0);
+
+/** The colour of a share from 0 to 1, and that of text on it which can be read. */
+export function heat(share, dark) {
+  const stops = heats[dark ? "dark" : "light"].map(channels), at = Math.max(0, Math.min(1, share)) * 2, k = Math.min(1, Math.floor(at));
+  const rgb = stops[k].map((c, i) => Math.round(c + (stops[k + 1][i] - c) * (at - k)));
+  return [`rgb(${rgb.join(",")})`, luminance(rgb) > 0.18 ? "#12161b" : "#ffffff"];
+}

@@ -5,6 +5,7 @@ import { h, s, code, empty } from "./dom.js";
 import { stateOf } from "./palette.js";
 import * as format from "./format.js";
 import { canonical, isDimension, selector } from "./names.js";
+import { counting, sentence } from "./waiting.js";
 
 /** A state as a symbol and a word. */
 export function badge(name) {
@@ -45,11 +46,11 @@ const kept = keep();
 
 /**
  * Selects for the labels of a metric that have more than one value, and a text field.
- * app.set({f}) is told of what was chosen.
+ * app.set({f}) is told of what was chosen. except are labels that are not offered.
  */
-export async function filterBar(app, client, key) {
+export async function filterBar(app, client, key, except = []) {
   const match = selector(app.names, key), all = await client.labels(match, app.range);
-  const offered = ["service", "slo_class", "tenant", ...all.filter((l) => isDimension(l) && l !== "tenant")].filter((l, i, a) => all.includes(l) && a.indexOf(l) === i);
+  const offered = ["service", "slo_class", "tenant", ...all.filter((l) => isDimension(l) && l !== "tenant")].filter((l, i, a) => all.includes(l) && a.indexOf(l) === i && !except.includes(l));
   const lists = await Promise.all(offered.slice(0, 12).map(async (l) => [l, (await client.values(encodeURIComponent(l), match, app.range)).sort()]));
   const bar = kept([lists, app.state.f, app.state.view], () => makeBar(app, lists)), find = bar.querySelector("#find");
   if (find !== document.activeElement) find.value = app.state.q;
@@ -85,8 +86,11 @@ export function matches(metric, state) {
 }
 
 /** What to do when there are no results at all, or none but that there are promises or somebody who judges. */
-export function nothingYet(app) {
-  if (app.names.state) return empty("No window has closed yet", "There are promises, but no values in this time range. The first comes when the first window has closed: after five minutes, unless a ViolationPolicy has shorter ones. Or choose a longer time range.");
+export async function nothingYet(app, client) {
+  if (app.names.state) {
+    const since = Math.min(...(await counting(app, client)).values());
+    return empty("No window has closed yet", Number.isFinite(since) ? sentence(since, app.evaluated) : "There are promises, but no values in this time range. The first comes when the first window has closed: after five minutes, unless a ViolationPolicy has shorter ones. Or choose a longer time range.");
+  }
   if (app.names.lag) {
     return empty("Nothing to judge yet", "The slo connector reports, but no data has come that a promise of its SLO files is made of. Does the engine answer where it is scraped? With builtin:all-in-one that is LLM_METRICS_TARGETS, localhost:8000 unless told otherwise. Are the SLO files, SLO_CATALOG, about the metrics that come?");
   }
@@ -116,20 +120,25 @@ export function table(caption, columns, rows) {
     h("tbody", null, rows.map((row) => h("tr", null, columns.map((c) => h("td", { class: c.class, data: { name: c.name } }, c.cell(row))))))));
 }
 
-/** A state over time as blocks: [{name, values of 0 and 1}] on times. */
-export function stateStrip(title, times, series) {
-  const at = (i) => series.filter((x) => x.values[i] === 1).sort((a, b) => stateOf(b.name).rank - stateOf(a.name).rank)[0]?.name;
-  const runs = [];
-  times.forEach((_, i) => {
-    const name = at(i), last = runs.at(-1);
-    if (last && last.name === name) last.to = i + 1;
-    else runs.push({ name, from: i, to: i + 1 });
-  });
-  const n = times.length;
-  const said = runs.filter((r) => r.name).map((r) => `${stateOf(r.name).text} from ${format.time(times[r.from])}`).join(", ");
-  return h("figure", { class: "chart" }, h("figcaption", null, title),
-    s("svg", { class: "strip", viewBox: `0 0 ${n} 1`, preserveAspectRatio: "none", role: "img", "aria-label": said || "unknown" },
-      runs.filter((r) => r.name).map((r) => s("rect", { class: r.name, x: r.from, width: r.to - r.from, y: 0, height: 1 },
-        s("title", null, `${stateOf(r.name).text}, ${format.time(times[r.from])} to ${format.time(times[Math.min(n - 1, r.to)])}`)))),
-    h("div", { class: "legend" }, [...new Set(runs.map((r) => r.name).filter(Boolean))].map(badge)));
+/** States over time as blocks, in rows: [{name, series: [{name, values of 0 and 1}]}] on times. */
+export function stateStrips(title, times, rows) {
+  if (rows.length === 0) return null;
+  const n = times.length, seen = new Set();
+  const strip = ({ name, series }) => {
+    const at = (i) => series.filter((x) => x.values[i] === 1).sort((a, b) => stateOf(b.name).rank - stateOf(a.name).rank)[0]?.name, runs = [];
+    times.forEach((_, i) => {
+      const state = at(i), last = runs.at(-1);
+      if (last && last.state === state) last.to = i + 1;
+      else runs.push({ state, from: i, to: i + 1 });
+    });
+    const told = runs.filter((r) => r.state);
+    told.forEach((r) => seen.add(r.state));
+    return [name && h("div", { class: "muted small" }, name),
+      s("svg", { class: "strip", viewBox: `0 0 ${n} 1`, preserveAspectRatio: "none", role: "img", "aria-label": `${name ?? title}: ${told.map((r) => `${stateOf(r.state).text} from ${format.time(times[r.from])}`).join(", ") || "unknown"}` },
+        told.map((r) => s("rect", { class: r.state, x: r.from, width: r.to - r.from, y: 0, height: 1 },
+          s("title", null, `${stateOf(r.state).text}, ${format.time(times[r.from])} to ${format.time(times[Math.min(n - 1, r.to)])}`))))];
+  };
+  return h("figure", { class: "chart strips" }, h("figcaption", null, title), rows.map(strip),
+    h("div", { class: "ends muted small", "aria-hidden": "true" }, h("span", null, format.time(times[0])), h("span", null, format.time(times[n - 1]))),
+    h("div", { class: "legend" }, [...seen].sort((a, b) => stateOf(a).rank - stateOf(b).rank).map(badge)));
 }

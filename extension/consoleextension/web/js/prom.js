@@ -95,11 +95,12 @@ export class Client {
 const plain = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 const quote = (text) => JSON.stringify(text);
 
-/** A label matcher: text for =, an array for one of them, a RegExp-like {re} or {not}. */
+/** A label matcher: text for =, an array for one of them, {not: array} for none of them, {re} for a regular expression. */
 export function matcher(label, value) {
   const name = plain.test(label) ? label : quote(label);
-  if (Array.isArray(value)) return `${name}=~${quote(value.map(escapeRegExp).join("|"))}`;
-  if (typeof value === "object") return value.not ? `${name}!~${quote(value.not)}` : `${name}=~${quote(value.re)}`;
+  const any = (values) => quote(values.map(escapeRegExp).join("|"));
+  if (Array.isArray(value)) return `${name}=~${any(value)}`;
+  if (typeof value === "object") return value.not ? `${name}!~${any(value.not)}` : `${name}=~${quote(value.re)}`;
   return `${name}=${quote(value)}`;
 }
 

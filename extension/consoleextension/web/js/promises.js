@@ -5,10 +5,12 @@ import { h, replace, empty } from "./dom.js";
 import { stateOf } from "./palette.js";
 import * as format from "./format.js";
 import * as time from "./time.js";
-import { cellKey, dimensions, floorClasses, isFloor, promise, selector, worseBy } from "./names.js";
-import { select } from "./prom.js";
+import { floorIds, isFloor, isShare, worseBy } from "./direction.js";
+import { cellKey, dimensions, promise, selector } from "./names.js";
+import { opened } from "./opened.js";
 import { badge, chips, filterBar, matches, nothingYet, spark } from "./parts.js";
 import { cellLink, write } from "./state.js";
+import { counting, sentence } from "./waiting.js";
 
 const shownGroups = 50;
 
@@ -17,9 +19,9 @@ export function mount(root) {
   let last; // what was loaded
   return {
     async update(app, client) {
-      if (!app.names.state && !app.names.value) return replace(root, nothingYet(app));
-      const [bar, groups, sparks] = await Promise.all([filterBar(app, client, app.names.state ? "state" : "value"), load(app, client), history(app, client)]);
-      last = { bar, groups, sparks };
+      if (!app.names.state && !app.names.value) return replace(root, await nothingYet(app, client));
+      const [bar, { groups, waiting }, sparks] = await Promise.all([filterBar(app, client, app.names.state ? "state" : "value"), load(app, client), history(app, client)]);
+      last = { bar, groups, waiting, sparks };
       show(root, app, last, open);
     },
     find(app) {
@@ -48,28 +50,29 @@ async function load(app, client) {
     ask("remaining", q("remaining"), (g, v) => (g.remaining = v)),
     ask("coverage", q("coverage"), (g, v) => (g.coverage = v)),
     ask("burn", q("burn", { window: "1h" }), (g, v) => (g.burn = v)),
-    ask("violations", opened(q("violations"), app.range.to - app.range.from), (g, v) => (g.violations = (g.violations ?? 0) + Math.max(0, v))),
+    ask("violations", q("violations"), (g) => (g.violations = 0)),
   ]);
-  for (const g of groups.values()) g.objective ??= Number(g.metric.target);
-  return [...groups.values()];
+  if (names.violations) for (const { metric } of await opened(app, client)) { const g = groups.get(cellKey(metric)); if (g) g.violations = (g.violations ?? 0) + 1; }
+  const all = [...groups.values()], open = (g) => g.value === undefined && (g.state ?? "no_data") === "no_data";
+  const waiting = all.some(open) ? await counting(app, client) : new Map();
+  for (const g of all) {
+    g.objective ??= Number(g.metric.target);
+    if (open(g) && waiting.has(g.metric.slo_id)) g.state = "waiting";
+  }
+  return { groups: all, waiting };
 }
-
-/** How much a counter rose in so many seconds. One that began in them did so at 0 or 1; with more it is only first seen. */
-const opened = (counter, span) => `${counter} - (${counter} offset ${span}s or min_over_time(${counter}[${span}s]) > 1 or ${counter} * 0)`;
 
 const worst = (a, b) => (a === undefined || stateOf(b).rank > stateOf(a).rank ? b : a);
 
 /** The worst value of each promise over the range, for the small lines: slo_id → values. */
 async function history(app, client) {
-  const name = app.names.value;
-  if (!name) return new Map();
-  const g = time.grid(app.range, 60);
-  const { series } = await client.range(
-    `max by (slo_id) (${select(name, { slo_class: { not: floorClasses } })}) or min by (slo_id) (${select(name, { slo_class: { re: floorClasses } })})`, g);
+  if (!app.names.value) return new Map();
+  const g = time.grid(app.range, 60), floors = await floorIds(client, app.names, "value", app.range), of = (slo_id) => selector(app.names, "value", { slo_id });
+  const { series } = await client.range(`max by (slo_id) (${of({ not: floors })}) or min by (slo_id) (${of(floors)})`, g);
   return new Map(series.map(({ metric, values }) => [metric.slo_id, values]));
 }
 
-function show(root, app, { bar, groups, sparks }, open) {
+function show(root, app, { bar, groups, waiting, sparks }, open) {
   const promises = new Map();
   for (const g of groups) {
     if (!matches(g.metric, app.state)) continue;
@@ -78,7 +81,7 @@ function show(root, app, { bar, groups, sparks }, open) {
     promises.get(id).push(g);
   }
   const rows = [...promises.values()].map((gs) => gs.sort(byBadness)).sort(([a], [b]) => byBadness(a, b));
-  replace(root, bar, summary(rows, app),
+  replace(root, bar, summary(rows, waiting, app),
     rows.length === 0
       ? empty("No promise matches", "Take a filter away, or choose a longer time range.")
       : h("div", { class: "scroll" }, h("table", { class: "promises cards" },
@@ -90,12 +93,16 @@ function show(root, app, { bar, groups, sparks }, open) {
 const badness = (g) => (g.value === undefined ? -1 : (worseBy(g.metric) * (g.value - g.objective)) / Math.abs(g.objective || 1));
 const byBadness = (a, b) => stateOf(b.state).rank - stateOf(a.state).rank || badness(b) - badness(a) || (a.metric.slo_id < b.metric.slo_id ? -1 : 1);
 
-function summary(rows, app) {
+function summary(rows, waiting, app) {
   const count = (...names) => rows.filter(([g]) => names.includes(g.state)).length;
-  const said = [["violated", count("violated")], ["at_risk", count("at_risk")], ["no_data", count("no_data", undefined)], ["ok", count("ok")]].filter(([, n]) => n > 0);
-  const broken = count("violated");
+  const said = [["violated", count("violated")], ["at_risk", count("at_risk")], ["waiting", count("waiting")], ["no_data", count("no_data", undefined)], ["ok", count("ok")]].filter(([, n]) => n > 0);
+  const broken = count("violated"), since = Math.min(...rows.filter(([g]) => g.state === "waiting").map(([g]) => waiting.get(g.metric.slo_id)));
+  const title = rows.length === 0 ? "Promises" : broken > 0 ? `${format.plural(broken, "promise")} of ${rows.length} violated`
+    : count("at_risk") > 0 ? "No promise violated" : count("ok") > 0 ? "All promises kept" : count("waiting") > 0 ? "The first window is still open" : "Nothing judged";
   return h("section", { class: "summary" },
-    h("h1", null, rows.length === 0 ? "Promises" : broken > 0 ? `${format.plural(broken, "promise")} of ${rows.length} violated` : count("at_risk") > 0 ? "No promise violated" : count("ok") === 0 ? "Nothing judged" : "All promises kept"),
+    h("h1", null, title),
+    Number.isFinite(since) && h("p", { class: "lead" }, sentence(since, app.evaluated)),
+    title === "Nothing judged" && h("p", { class: "lead" }, "No promise has data now: look whether the metrics arrive that the SLO files are about, and at the time range."),
     h("p", { class: "counts" }, said.map(([name, n]) => h("span", { class: `count ${name}` }, badge(name), ` ${n}`)), h("span", { class: "muted" }, `as of ${format.fullTime(app.evaluated)}`)));
 }
 
@@ -139,8 +146,8 @@ function row(kind, g, title, values, app) {
     cell("", "state", badge(g.state ?? "no_data")),
     h(kind === "promise" ? "th" : "td", { scope: kind === "promise" ? "row" : undefined, class: "name" }, title),
     cell("Value", "value", h("div", null, h("span", { class: "big" }, format.value(g.value, unit)),
-      over !== undefined && worseBy(g.metric) * over > 0 && h("span", { class: "over" }, ` ${unit === "ratio" && isFloor(g.metric) ? format.failures(worseBy(g.metric) * over) : `${format.percent(Math.abs(over))} ${isFloor(g.metric) ? "below" : "over"}`}`)),
-      h("div", { class: "muted small" }, `objective ${isFloor(g.metric) ? "≥" : "≤"} ${format.value(g.objective, unit)}`),
+      over !== undefined && worseBy(g.metric) * over > 0 && h("span", { class: "over" }, ` ${isShare(g.metric) ? format.failures(worseBy(g.metric) * over) : `${format.percent(Math.abs(over))} ${isFloor(g.metric) ? "below" : "over"}`}`)),
+      kind === "promise" && h("div", { class: "muted small" }, `objective ${isFloor(g.metric) ? "≥" : "≤"} ${format.value(g.objective, unit)}`),
       bounded && h("div", { class: "muted small" }, `proven: ${format.value(g.lower, unit)} to ${format.value(g.upper, unit)}`)),
     cell("In this range", "trend", values ? spark(values, g.objective, `${promise(g.metric).name} over the last ${format.duration(app.range.to - app.range.from)}`) : ""),
     cell("Budget left", "budget", budget(g)),
