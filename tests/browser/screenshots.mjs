@@ -1,37 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the pictures of docs/images anew: npm run screenshots.
+// Draws the pictures of docs/images anew, of the demo as it runs: npm run screenshots.
 
 import { join } from "node:path";
-import { browser, loaded, open, prometheus, root, startConsole } from "./harness.mjs";
-import { story } from "./data.mjs";
+import { browser, collector, loaded, open, root } from "./harness.mjs";
 
-const p = await prometheus();
-await story(p.url, Math.floor(Date.now() / 60000) * 60);
-const c = await startConsole(p.url), chrome = await browser();
+const [shipped, chrome] = await Promise.all([collector(), browser()]);
+const range = "from=now-5m&refresh=10s";
 
 async function picture(name, query, options, act) {
-  const page = await open(chrome, c.url + query, { width: 1280, height: 800, ...options });
+  const page = await open(chrome, `${shipped.url}?${query}${range}`, { width: 1280, height: 760, ...options });
   await act?.(page);
   await page.waitForTimeout(400);
   await page.screenshot({ path: join(root, "docs/images", `console-${name}.png`), fullPage: options?.whole });
   await page.context().close();
 }
 
+/** Waits until a page says something. */
+async function until(query, wanted) {
+  const page = await open(chrome, `${shipped.url}?${query}${range}`);
+  while (!wanted.test((await page.locator("h1, h2").allInnerTexts()).join())) {
+    await page.waitForTimeout(1000);
+    await page.keyboard.press("r");
+    await loaded(page);
+  }
+  await page.context().close();
+}
+
 const hover = async (page) => {
   const box = await page.locator(".heatmap").boundingBox();
-  await page.mouse.move(box.x + box.width - 140, box.y + 32);
-  await page.locator(".tip dd").nth(4).waitFor();
+  await page.mouse.move(box.x + box.width - 90, box.y + 32);
+  await page.locator(".tip dd").nth(2).waitFor();
 };
 const cell = async (page) => {
   await page.locator(".worst a").first().click();
   await page.locator(".facts").waitFor();
   await loaded(page);
 };
-await picture("promises", "?");
-await picture("heatmap", "?view=heatmap", {}, hover);
-await picture("cell", "?view=heatmap", { height: 1180 }, cell);
-await picture("dark", "?view=heatmap", { dark: true }, hover);
-await picture("phone", "?view=heatmap", { width: 390, height: 844 });
+
+await until("view=heatmap&", /1 cell of 16 is degraded/);
+await new Promise((r) => setTimeout(r, 7000)); // a window more
+await picture("heatmap", "view=heatmap&", {}, hover);
+await picture("cell", "view=heatmap&", { whole: true }, cell);
+await picture("dark", "view=heatmap&", { dark: true }, hover);
+await picture("phone", "view=heatmap&", { width: 390, height: 844 });
+await picture("promises", "", { height: 480 }, (page) => page.locator("tr.promise button").first().click());
+await until("view=coupling&", /at once stops paying/);
+await picture("throughput", "view=coupling&", { whole: true });
 await chrome.close();
-await c.stop();
-await p.stop();
+await shipped.stop();

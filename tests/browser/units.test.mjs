@@ -29,13 +29,74 @@ test("values are told in the unit and with the digits that people use", () => {
 });
 
 test("a bend is worse whichever way the objective points", () => {
-  const worse = (labels, observed, target) => Number((names.worseBy({ target: String(target), ...labels }) * ((observed - target) / target)).toFixed(4));
-  f(worse({ slo_class: "latency", unit: "seconds" }, 0.238, 0.2), 0.19);
-  f(worse({ slo_class: "latency", unit: "seconds" }, 0.182, 0.2), -0.09);
-  f(worse({ slo_class: "throughput", unit: "tokens_per_second" }, 1500, 2000), 0.25);
-  f(worse({ slo_class: "availability", unit: "ratio" }, 0.998, 0.9995), 3); // four times the allowed failures
-  f(worse({ slo_class: "availability", unit: "ratio" }, 1, 0.9995), -1);
-  f(worse({ slo_class: "saturation", unit: "ratio" }, 0.99, 0.9), 0.1);
+  const worse = (labels, observed, target) => Number((direction.worseBy({ target: String(target), ...labels }) * ((observed - target) / target)).toFixed(4));
+  f(worse({ slo_id: "llm:a:ttft:p95", slo_class: "latency", unit: "seconds" }, 0.238, 0.2), 0.19);
+  f(worse({ slo_id: "llm:a:ttft:p95", slo_class: "latency", unit: "seconds" }, 0.182, 0.2), -0.09);
+  f(worse({ slo_id: "llm:a:tokens:p50", slo_class: "throughput", unit: "tokens_per_second" }, 1500, 2000), 0.25);
+  f(worse({ slo_id: "llm:a:success:99.95", slo_class: "availability", unit: "ratio" }, 0.998, 0.9995), 3); // four times the allowed failures
+  f(worse({ slo_id: "llm:a:success:99.95", slo_class: "availability", unit: "ratio" }, 1, 0.9995), -1);
+  f(worse({ slo_id: "llm:a:kv-cache:p99", slo_class: "saturation", unit: "ratio" }, 0.99, 0.9), 0.1);
+  f(worse({ slo_id: "llm:a:fast-enough:95", slo_class: "latency", unit: "ratio" }, 0.9, 0.95), 1); // a share of good events, of whatever class
+  f(worse({ slo_id: "llm:a:relevance:p90", slo_class: "quality", unit: "ratio" }, 0.6, 0.8), 0.25); // a quantile of what is measured
+});
+
+test("what verdicts say counts more than what labels suggest", () => {
+  const free = { slo_id: "llm:b:free:p99", slo_class: "saturation", unit: "ratio", target: "0.2000" };
+  f(direction.isFloor(free), false);
+  direction.hear([{ metric: free, value: -3 }, { metric: { slo_id: "llm:b:undecided:p50" }, value: 0 }]);
+  f(direction.isFloor(free), true);
+  f(direction.worseBy(free), -1);
+  f(direction.isFloor({ slo_id: "llm:b:undecided:p50", slo_class: "latency" }), false);
+});
+
+test("a violation is counted once, though the collector that tells of it is restarted under another name", () => {
+  const series = (instance, values, policy = "page") => ({ metric: { slo_id: "a", cloud_region: "eu", slo_policy: policy, service_instance_id: instance, instance }, values: Float64Array.from(values) });
+  const times = [10, 20, 30, 40, 50, 60], at = (...all) => opened.violations(times, all).map((v) => v.time);
+  f(at(series("pod-1", [0, 1, 1, NaN, NaN, NaN]), series("pod-2", [NaN, NaN, NaN, 1, 1, 2])), [20, 60]);
+  f(at(series("pod-1", [0, 0, 1, 1, 1, 1]), series("pod-2", [0, 0, 1, 1, 1, 1])), [30]); // two that judge the same
+  f(at(series("pod-1", [0, 2, 2, NaN, NaN, NaN]), series("pod-2", [NaN, NaN, NaN, 0, 1, 1])), [20, 50]); // its state was lost
+  f(at(series("pod-1", [0, 1, 1, 1, 1, 1]), series("pod-1", [0, 1, 1, 1, 1, 1], "ticket")), [20, 20]);
+  f(at(series("pod-1", [NaN, NaN, 1, 1, 1, 1])), [30]); // began with its first
+  f(at(series("pod-1", [NaN, NaN, 7, 7, 8, 8])), [50]); // is only first seen with seven
+});
+
+test("the first window closes with its five minutes, plus what may be late", () => {
+  f(waiting.closes(1200), 1530);
+  f(waiting.closes(1499), 1530);
+  assert.match(waiting.sentence(1210, 1250), /: at \d\d:25, in 4 min 40 s, where windows are five minutes/);
+  assert.match(waiting.sentence(1210, 1600), /longer than the usual five minutes here/);
+});
+
+test("an explanation is a sentence, and what the cell is part of comes first", () => {
+  const of = (dimension, value, share) => ({ metric: { slo_id: "a", dimension, value }, value: share });
+  f(explanation.sentence(of("cloud.region", "eu", 0.7)), "70 % of the bad events would not have been if cloud.region eu were like the others");
+  f(explanation.rank([of("tenant", "acme", 0.9), of("cloud.region", "eu", 0.7), of("device.type", "H100", NaN)], { cloud_region: "eu", tenant: "beta" }).map((e) => e.metric.dimension), ["cloud.region", "tenant"]);
+});
+
+test("curves of throughput have their columns in order of size, and their knee", () => {
+  const at = (batch, context, cache_hit, value) => ({ metric: { model_name: "m", batch, context, cache_hit, instance: "i" }, value });
+  const [group, ...others] = coupling.curves([at("<=16", "1000-4000", ">0.75", 5), at("<=2", "<=1000", "<=0.25", 3), at("<=8", "<=1000", "<=0.25", 4), at("<=8", ">16000", "<=0.25", 1)], [{ metric: { model_name: "m", context: "<=1000", cache_hit: "<=0.25" }, value: 6 }]);
+  f([others, group.dims, group.batches, group.most], [[], { model_name: "m" }, ["<=2", "<=8", "<=16"], 5]);
+  f(group.panels.map((p) => [p.hit, p.rows.map((r) => [r.context, [...r.values], r.knee])]), [["<=0.25", [["<=1000", [["<=2", 3], ["<=8", 4]], 6], [">16000", [["<=8", 1]], undefined]]], [">0.75", [["1000-4000", [["<=16", 5]], undefined]]]]);
+  f(coupling.curves([], []), []);
+});
+
+test("text on every shade of a field can be read", () => {
+  const channel = (c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  const light = (colour) => { const [r, g, b] = colour.startsWith("#") ? [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16)) : colour.match(/\d+/g).map(Number); return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b); };
+  for (const dark of [false, true]) {
+    for (let v = 0; v <= 1; v += 0.01) {
+      const [a, b] = palette.heat(v, dark).map(light).sort((x, y) => y - x);
+      assert.ok((a + 0.05) / (b + 0.05) >= 4.5, `${v}, dark ${dark}: ${palette.heat(v, dark)}`);
+    }
+  }
+});
+
+test("what is young is not squeezed into a corner", () => {
+  f(time.lead(8, [[NaN, NaN, NaN, 1, 2, 3, 4, 5], [NaN, NaN, NaN, NaN, 1, 1, 1, 1]]), 2);
+  f(time.lead(8, [[NaN, NaN, NaN, NaN, NaN, NaN, NaN, 5]]), 6);
+  f(time.lead(8, [[1, NaN, NaN, NaN, NaN, NaN, NaN, 5]]), 0);
+  f(time.lead(8, []), 0);
 });
 
 test("names are found however a backend spells them", () => {
@@ -47,6 +108,8 @@ test("names are found however a backend spells them", () => {
     f(["slo_violations_total"], "violations", "slo_violations_total"),
     f(["slo_sli_distribution_bucket", "slo_sli_distribution_count"], "distribution", "slo_sli_distribution_bucket"),
     f(["slo_state_other", "slo_drift_state"], "state", undefined),
+    f(["llm_throughput_per_second", "llm_throughput_knee"], "throughput", "llm_throughput_per_second"),
+    f(["llm.throughput", "llm.throughput.knee"], "knee", "llm.throughput.knee"),
   ]);
 });
 
@@ -109,10 +172,10 @@ test("since when it is worse is the first column of the run that goes on", () =>
 test("a collector that has been restarted goes on with its series, though under another name", () => {
   const [before, after] = [["a", [1, 2, 2, NaN], undefined], ["b", [NaN, NaN, 3, 4], 5]].map(([instance, values, now]) => ({ metric: { instance, state: "ok" }, values: Float64Array.from(values), now }));
   for (const order of [[before, after], [after, before]]) {
-    const [one, ...others] = cells.joined(order, "state");
+    const [one, ...others] = cells.joined(order, (m) => m.state);
     f([[...one.values], one.now, others], [[1, 2, 3, 4], 5, []]);
   }
-  f(cells.joined([before, { ...after, metric: { state: "violated" } }], "state").length, 2);
+  f(cells.joined([before, { ...after, metric: { state: "violated" } }], (m) => m.state).length, 2);
 });
 
 test("colours go from better to worse without a step back", () => {

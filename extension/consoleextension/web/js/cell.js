@@ -57,8 +57,11 @@ async function load(app, client) {
   ]);
   const times = Array.from({ length: Math.floor((grid.to - grid.from) / grid.step + 1e-6) + 1 }, (_, i) => grid.from + i * grid.step);
   const observed = drifted.length > 0 ? drifted : exactly(value);
+  // What is young is not squeezed into a corner.
+  const empty = time.lead(times.length, [...observed, ...drift, ...judged].map((x) => x.values));
+  for (const x of new Set([...observed, ...objective, ...base, ...drift, ...judged])) x.values = x.values.subarray(empty);
   return {
-    metric: observed[0]?.metric ?? objective[0]?.metric ?? value[0]?.metric ?? { ...of }, at, before, times, observed, objective, base, drift, judged, inside, explained, spread, earlier,
+    metric: observed[0]?.metric ?? objective[0]?.metric ?? value[0]?.metric ?? inside[0]?.metric ?? of, at, before, times: times.slice(empty), observed, objective, base, drift, judged, inside, explained, spread, earlier,
     exemplars: [...events, ...violations].filter((e) => agrees(e.series, state.d))
       .filter((e, i, all) => e.trace && all.findIndex((x) => x.trace === e.trace) === i).sort((a, b) => b.time - a.time),
   };

@@ -26,7 +26,7 @@ export const cellMetric = (names) => (names.deviation ? "deviation" : "value");
 
 /** Loads the grid: {times, step, rows: [Row], truncated}. A column is the step that ends at its time. */
 export async function load(app, client) {
-  const { names, state } = app, grid = time.stepsUntil(app.range, columns, 60);
+  const { names, state } = app, grid = time.stepsUntil(app.range, columns, 10);
   const floors = await floorIds(client, names, cellMetric(names), app.range);
   const within = (fn, selected) => {
     const worst = `${fn}_over_time(${selected}[${grid.step}s])`;
@@ -60,9 +60,13 @@ export async function load(app, client) {
     const row = rows.get(cellKey(metric));
     if (row && stateOf(metric.state).rank > rank(row)) row.state = metric.state;
   }
-  const all = [...rows.values()];
-  all.forEach(judge);
-  return { times, step: grid.step, rows: all, truncated: series.length >= mostCells };
+  const all = [...rows.values()], empty = time.lead(times.length, all.map((row) => row.values));
+  for (const row of all) {
+    row.values = row.values.subarray(empty);
+    row.states = row.states?.subarray(empty);
+    judge(row);
+  }
+  return { times: times.slice(empty), step: grid.step, rows: all, young: empty > 0, truncated: series.length >= mostCells };
 }
 
 /** The larger of two numbers, NaN being none. */

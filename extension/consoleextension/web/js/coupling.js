@@ -74,14 +74,14 @@ function summary(groups, app) {
   const knees = groups.flatMap((g) => g.panels.flatMap((p) => p.rows.map((r) => r.knee))).filter(Number.isFinite);
   const [lo, hi] = [Math.min(...knees), Math.max(...knees)].map(requests);
   return h("section", { class: "summary" },
-    h("h1", null, knees.length === 0 ? "More at once still pays" : lo === hi ? `More than ${lo} at once stops paying` : `More at once stops paying, from ${lo} to ${hi} on`),
+    h("h1", null, knees.length === 0 ? "More at once still pays" : lo === hi ? `More than ${lo} at once stops paying` : `More than ${lo} to ${hi} at once stops paying`),
     h("p", { class: "muted" }, knees.length === 0 ? "No knee is known: throughput grows with the batch as far as was seen, or too few batch sizes were seen. " : "Beyond the knee, a larger batch makes each request slower for hardly more throughput. ", `As of ${format.fullTime(app.evaluated)}.`));
 }
 
 const requests = (v) => Number(v.toPrecision(2)).toLocaleString("en");
 const percents = (text) => text.replace(/\d+(\.\d+)?/g, (n) => String(Number((n * 100).toFixed(1)))).replace("<=", "≤ ").replace("-", "–").replace(">", "> ");
 const hitText = (hit) => (hit ? `${percents(hit)} % of prompts cached` : "all prompts");
-const contextText = (context) => (context ? `${context.replace("<=", "≤ ").replace("-", "–").replace(">", "> ")} tokens` : "all lengths");
+const contextText = (context) => (context ? context.replace("<=", "≤ ").replace("-", "–").replace(">", "> ") : "all lengths");
 
 /** How many requests a column stands for: 5–8. */
 const between = (batch) => { const n = upper(batch), from = n / 2 + 1; return from < n ? `${from}–${n}` : String(n); };
@@ -95,10 +95,10 @@ function panel(group, { hit, rows }) {
   const read = h("p", { class: "read", "aria-live": "polite" }, "Point at a field, or go there with the arrow keys.");
   const tell = (row, batch) => { read.textContent = sentence(group, row, batch); };
   const body = rows.map((row) => h("tr", null,
-    h("th", { scope: "row" }, contextText(row.context), h("div", { class: "muted small" }, Number.isFinite(row.knee) ? `knee at ${requests(row.knee)}` : "no knee")),
-    group.batches.map((batch) => field(group, row, batch, tell))));
+    h("th", { scope: "row" }, contextText(row.context), h("div", { class: "muted small" }, Number.isFinite(row.knee) ? `knee ${requests(row.knee)}` : "no knee")),
+    group.batches.map((batch) => field(group, hit, row, batch, tell))));
   const grid = h("table", { class: "learned", role: "grid", "aria-label": `Throughput, ${hitText(hit)}`, on: { keydown: (e) => step(e, grid) } },
-    h("thead", null, h("tr", null, h("th", { scope: "col" }, "prompts \\ at once"), group.batches.map((b) => h("th", { scope: "col", class: "number" }, between(b))))),
+    h("thead", null, h("tr", null, h("th", { scope: "col" }, h("span", { class: "hidden" }, "prompt tokens, and requests "), "tokens \\ at once"), group.batches.map((b) => h("th", { scope: "col", class: "number" }, between(b))))),
     h("tbody", null, body));
   const first = grid.querySelector("td");
   if (first) first.tabIndex = 0;
@@ -109,16 +109,23 @@ function panel(group, { hit, rows }) {
 /** Where the knee lies: before a column, in it or beyond. */
 const place = (batch, knee) => (!Number.isFinite(knee) || knee > upper(batch) ? "before" : knee > upper(batch) / 2 ? "knee" : "beyond");
 
-function field(group, row, batch, tell) {
-  const v = row.values.get(batch), at = place(batch, row.knee), told = () => tell(row, batch);
-  return h("td", { class: `datum ${v === undefined ? "none" : at}`, tabindex: "-1", data: v === undefined ? {} : { heat: String(v / group.most) }, "aria-label": sentence(group, row, batch), on: { pointerenter: told, focus: told, click: (e) => e.currentTarget.focus() } },
-    v === undefined ? "·" : brief(v), v !== undefined && at === "knee" && h("span", { class: "diamond", "aria-hidden": "true" }, "◆"));
+function field(group, hit, row, batch, tell) {
+  const v = row.values.get(batch), at = place(batch, row.knee), key = JSON.stringify([group.dims, hit, row.context, batch]), told = () => tell(row, batch);
+  const focus = ({ currentTarget: td }) => {
+    td.closest("table").querySelector("td[tabindex='0']").tabIndex = -1;
+    td.tabIndex = 0;
+    told();
+  };
+  const props = { tabindex: "-1", on: { pointerenter: told, focus, click: (e) => e.currentTarget.focus() } };
+  if (v === undefined) return h("td", { ...props, class: "datum none", data: { key } }, "·");
+  return h("td", { ...props, class: `datum ${at}`, data: { key, heat: String(v / group.most) } }, brief(v),
+    at === "knee" && h("span", { class: "diamond", "aria-hidden": "true" }, "◆"), at !== "before" && h("span", { class: "hidden" }, at === "knee" ? " the knee" : " beyond the knee"));
 }
 
 const brief = (v) => (v >= 1e4 ? `${Number((v / 1000).toPrecision(3))}k` : Number(v.toPrecision(3)).toLocaleString("en"));
 
 function sentence(group, row, batch) {
-  const v = row.values.get(batch), half = row.values.get(`<=${upper(batch) / 2}`), where = `${between(batch)} at once, ${contextText(row.context)}`;
+  const v = row.values.get(batch), half = row.values.get(`<=${upper(batch) / 2}`), where = `${between(batch)} at once, ${row.context ? `prompts of ${contextText(row.context)} tokens` : "prompts of any length"}`;
   if (v === undefined) return `${where}: not seen`;
   const gain = half > 0 ? `, ${format.signed(v / half - 1)} against half as many` : "";
   const at = place(batch, row.knee);
@@ -141,8 +148,6 @@ function step(e, grid) {
   if (!by || !td || e.altKey || e.ctrlKey || e.metaKey) return;
   const rows = [...grid.tBodies[0].rows], y = rows.indexOf(td.parentNode), cells = (r) => [...r.cells].slice(1), x = cells(td.parentNode).indexOf(td);
   const to = rows[Math.max(0, Math.min(rows.length - 1, y + by[0]))], next = cells(to)[Math.max(0, Math.min(cells(to).length - 1, x + by[1]))];
-  td.tabIndex = -1;
-  next.tabIndex = 0;
   next.focus();
   e.preventDefault();
   e.stopPropagation();
@@ -154,24 +159,26 @@ const colors = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--l
 function lines(group, rows, hit) {
   const w = 480, high = 130, left = 4, right = 118, n = group.batches.length;
   if (n < 2) return null;
-  const y = (v) => high - (v / group.most) * (high - 12), lo = Math.log2(upper(group.batches[0])), hi = Math.log2(upper(group.batches.at(-1)));
+  const top = Math.max(...rows.flatMap((row) => [...row.values.values()])), y = (v) => high - (v / top) * (high - 18), lo = Math.log2(upper(group.batches[0])), hi = Math.log2(upper(group.batches.at(-1)));
   const xOf = (batch) => left + Math.max(0, Math.min(1, (Math.log2(batch) - lo) / (hi - lo))) * (w - left - right);
   const points = ({ values }) => group.batches.map((b) => [xOf(upper(b)), values.get(b)]).filter(([, v]) => v !== undefined);
   const ends = []; // of the labels, so that none hides another
   const labelled = rows.map((row, i) => ({ row, i, points: points(row) })).sort((a, b) => b.points.at(-1)[1] - a.points.at(-1)[1]);
   const label = (v) => { const wanted = Math.max(y(v) + 4, (ends.at(-1) ?? -9) + 13); ends.push(wanted); return wanted; };
   return s("svg", { class: "curves", viewBox: `0 0 ${w} ${high + 18}`, role: "img", "aria-label": `Throughput over batch size, ${hitText(hit)}` },
-    s("line", { class: "axis", x1: 0, x2: w - right, y1: high, y2: high }),
+    s("line", { class: "axis", x1: 0, x2: w - right, y1: high, y2: high }), s("line", { class: "axis", x1: 0, x2: w - right, y1: y(top), y2: y(top) }), s("text", { x: 0, y: y(top) - 3 }, format.value(Number(top.toPrecision(2)), unit)),
     group.batches.map((b, i) => s("text", { x: xOf(upper(b)), y: high + 14, "text-anchor": i === 0 ? "start" : "middle" }, String(upper(b)))),
     labelled.map(({ row, i, points: ps }) => {
       const color = `var(${colors[i % colors.length]})`, knee = Number.isFinite(row.knee) && heightAt(ps, xOf(row.knee));
       const line = s("polyline", { points: ps.map(([x, v]) => `${x.toFixed(1)},${y(v).toFixed(1)}`).join(" "), "stroke-dasharray": dashes[i % dashes.length] });
       const text = s("text", { class: "name", x: w - right + 6, y: label(ps.at(-1)[1]) }, row.context ? contextText(row.context) : "all");
+      const dots = ps.map(([x, v]) => s("circle", { cx: x.toFixed(1), cy: y(v).toFixed(1), r: 2 }));
+      for (const dot of dots) dot.style.fill = color;
       line.style.stroke = color;
       text.style.fill = color;
       const mark = knee && s("path", { class: "knee", d: `M${xOf(row.knee)} ${y(knee) - 6}l6 6l-6 6l-6 -6z` }, s("title", null, `knee at ${requests(row.knee)}`));
       if (mark) mark.style.fill = color;
-      return [line, mark, text];
+      return [line, dots, mark, text];
     }));
 }
 

@@ -2,7 +2,6 @@
 // What explains a deviation, in words.
 
 import { h } from "./dom.js";
-import * as format from "./format.js";
 import { promise } from "./names.js";
 
 /** A label as it is spelled by whatever backend. */
@@ -20,8 +19,11 @@ export function rank(explained, d) {
   return explained.filter((e) => e.metric.dimension && e.value > 0).sort((a, b) => ours(b) - ours(a) || b.value - a.value);
 }
 
+/** A share of events, in whole percents. */
+const percent = (v) => (v >= 0.995 ? "Nearly all" : v < 0.01 ? "Under 1 %" : `${Math.round(v * 100)} %`);
+
 /** The sentence that the number stands for. */
-export const sentence = ({ metric, value }) => `${format.share(value)} of the bad events would not have been if ${metric.dimension} ${metric.value || "∅"} were like the others`;
+export const sentence = ({ metric, value }) => `${percent(value)} of the bad events would not have been if ${metric.dimension} ${metric.value || "∅"} were like the others`;
 
 export function explanation(app, c) {
   const all = rank(c.explained, app.state.d);
@@ -32,6 +34,6 @@ export function explanation(app, c) {
     ours === false && h("p", { class: "muted" }, "This cell is not among them."),
     h("ul", { class: "bars" }, all.slice(0, 6).map((e) => h("li", { title: sentence(e) },
       h("span", null, h("span", { class: "muted" }, e.metric.dimension), " ", h("b", null, e.metric.value || "∅")),
-      h("meter", { min: 0, max: 1, value: Math.min(1, e.value), "aria-label": sentence(e) }), h("span", { class: "number" }, format.share(e.value))))),
+      h("meter", { min: 0, max: 1, value: Math.min(1, e.value), "aria-label": sentence(e) }), h("span", { class: "number" }, percent(e.value))))),
     h("p", { class: "muted small" }, `Of all bad events of ${service} ${name}; each dimension by itself, so that the shares overlap.`));
 }

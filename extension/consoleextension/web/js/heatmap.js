@@ -68,7 +68,7 @@ export function mount(root) {
     const rows = arrange(grid.rows, app.state);
     map.set(rows, grid.times, grid.step);
     const cells = app.state.by ? format.plural(rows.length, "row") : rows.length === grid.rows.length ? format.plural(rows.length, "cell") : `${rows.length.toLocaleString("en")} of ${format.plural(grid.rows.length, "cell")}`;
-    count.textContent = `${cells}, ${format.duration(grid.step)} a column`;
+    count.textContent = `${cells}, ${format.duration(grid.step)} a column${grid.young ? `, nothing before ${format.time(grid.times[0])}` : ""}`;
     view.classList.toggle("alike", new Set(rows.map((r) => r.title)).size === 1);
     replace(root, bar, h("section", { class: "summary" }, h("h1", null, headline(rows)), worstCells(rows)), tools(),
       grid.truncated && h("p", { class: "note" }, "There are more cells than are shown: filter by a label."),
@@ -76,20 +76,29 @@ export function mount(root) {
     view.style.setProperty("--rows", Math.min(rows.length, 400));
   }
 
+  const bends = (state) => grid.rows.filter((r) => r.state === state).length;
+  const than = () => measures(app.names).find((m) => m.id === app.state.measure)?.than ?? "promised";
+
+  /** The processor's verdicts, where there are any: one bad window is not yet a drift. */
   function headline(rows) {
-    const bad = grid.rows.filter((r) => r.now > 0).length, silent = grid.rows.filter((r) => r.state === "degraded" && !(r.now > 0)).length;
-    const than = measures(app.names).find((m) => m.id === app.state.measure)?.than ?? "promised";
-    if (rows.length > 0 && bad === 0 && silent > 0 && than === "promised") return `${format.plural(silent, "cell")} degraded, all within their promises`;
-    return rows.length === 0 ? "Drift" : bad === 0 ? `Nothing is worse than ${than} now` : `${format.plural(bad, "cell")} of ${grid.rows.length.toLocaleString("en")} ${bad === 1 ? "is" : "are"} worse than ${than}`;
+    const degraded = bends("degraded"), drifting = bends("drifting"), bad = grid.rows.filter((r) => r.now > 0).length, of = (n) => `${format.plural(n, "cell")} of ${grid.rows.length.toLocaleString("en")}`;
+    if (rows.length === 0) return "Drift";
+    if (degraded + drifting > 0) return `${of(degraded || drifting)} ${degraded > 1 ? "are degraded" : degraded ? "is degraded" : drifting > 1 ? "drift" : "drifts"}${degraded && drifting ? `, ${drifting} more ${drifting === 1 ? "drifts" : "drift"}` : ""}`;
+    if (app.names.drift && than() === "promised") return "No cell drifts";
+    return bad === 0 ? `Nothing is worse than ${than()} now` : `${of(bad)} ${bad === 1 ? "is" : "are"} worse than ${than()}`;
   }
 
   const worstCells = (rows) => {
-    const worst = rows.filter((r) => r.now > 0 || r.state).sort(worstNow).slice(0, told);
-    return worst.length > 0 && h("ol", { class: "worst" }, worst.map((r) => h("li", null,
-      h("a", { href: r.label ? "#" : cellLink(app.state, r.metric, r.dims, app.evaluated), on: r.label ? { click: (e) => { e.preventDefault(); e.stopPropagation(); openRow(r); } } : undefined },
-        h("strong", null, r.title), " ", chips(r.dims)),
-      r.state && badge(r.state), h("span", { class: r.now > 0 ? "over" : "muted" }, ` ${deviation(r.now, r)}`),
-      h("span", { class: "muted" }, !(r.now > 0) ? "" : r.since === 0 ? " all along" : ` since ${format.time(grid.times[r.since] - grid.step)}`))));
+    const verdicts = app.names.drift && than() === "promised", worst = rows.filter((r) => r.state || (!verdicts && r.now > 0)).sort(worstNow).slice(0, told);
+    const chance = verdicts ? rows.filter((r) => !r.state && r.now > 0).length : 0;
+    return [
+      worst.length > 0 && h("ol", { class: "worst" }, worst.map((r) => h("li", null,
+        h("a", { href: r.label ? "#" : cellLink(app.state, r.metric, r.dims, app.evaluated), on: r.label ? { click: (e) => { e.preventDefault(); e.stopPropagation(); openRow(r); } } : undefined },
+          h("strong", null, r.title), " ", chips(r.dims)),
+        r.state && badge(r.state), h("span", { class: r.now > 0 ? "over" : "muted" }, ` ${deviation(r.now, r)}`),
+        h("span", { class: "muted" }, !(r.now > 0) ? (r.state ? ` than ${than()}` : "") : r.since === 0 ? " all along" : ` since ${format.time(grid.times[r.since] - grid.step)}`)))),
+      chance > 0 && h("p", { class: "muted" }, `${format.plural(chance, app.state.by ? "row" : "cell")} ${worst.length ? "besides " : ""}${chance === 1 ? "was" : "were"} worse than promised in the last window, by too little or too few values to be a drift.`),
+    ];
   };
 
   function tools() {

@@ -54,5 +54,5 @@ const luminance = (rgb) => [0.2126, 0.7152, 0.0722].reduce((sum, k, i) => { cons
 export function heat(share, dark) {
   const stops = heats[dark ? "dark" : "light"].map(channels), at = Math.max(0, Math.min(1, share)) * 2, k = Math.min(1, Math.floor(at));
   const rgb = stops[k].map((c, i) => Math.round(c + (stops[k + 1][i] - c) * (at - k)));
-  return [`rgb(${rgb.join(",")})`, luminance(rgb) > 0.18 ? "#12161b" : "#ffffff"];
+  return [`rgb(${rgb.join(",")})`, luminance(rgb) > 0.179 ? "#000000" : "#ffffff"];
 }

@@ -102,7 +102,7 @@ function summary(rows, waiting, app) {
   return h("section", { class: "summary" },
     h("h1", null, title),
     Number.isFinite(since) && h("p", { class: "lead" }, sentence(since, app.evaluated)),
-    title === "Nothing judged" && h("p", { class: "lead" }, "No promise has data now: look whether the metrics arrive that the SLO files are about, and at the time range."),
+    title === "Nothing judged" && h("p", { class: "lead" }, "No event of a promise has come: look whether the metrics arrive that the SLO files are about, or choose a time when they did."),
     h("p", { class: "counts" }, said.map(([name, n]) => h("span", { class: `count ${name}` }, badge(name), ` ${n}`)), h("span", { class: "muted" }, `as of ${format.fullTime(app.evaluated)}`)));
 }
 

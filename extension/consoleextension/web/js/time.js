@@ -27,7 +27,7 @@ export function resolve(from, to, now = Date.now() / 1000) {
   return { from: Math.round(a), to: Math.round(b), live: to === "now" };
 }
 
-const steps = [15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+const steps = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
 /** A range on a grid of at most so many columns, with a step that people think in, aligned so that a refresh asks the same. */
 export function grid({ from, to }, columns, smallest = 15) {
@@ -40,6 +40,15 @@ export function grid({ from, to }, columns, smallest = 15) {
 export function stepsUntil(range, columns, smallest) {
   const g = grid(range, columns - 1, smallest);
   return { ...g, from: g.from + g.step, to: g.to < range.to ? g.to + g.step : g.to };
+}
+
+/** How many columns may be left out at the begin because nothing is known then, so that what is young is not squeezed into a corner. */
+export function lead(columns, lists) {
+  let first = columns;
+  for (const values of lists) {
+    for (let i = 0; i < first; i++) if (!Number.isNaN(values[i])) first = i;
+  }
+  return first === columns ? 0 : Math.min(Math.max(0, first - 1), Math.floor(columns * 0.75));
 }
 
 export const iso = (t) => new Date(t * 1000).toISOString().replace(".000Z", "Z");

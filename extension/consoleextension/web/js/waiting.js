@@ -10,7 +10,8 @@ const young = 900; // seconds for which a promise without a verdict is waited fo
 /** Promises whose events have come for a short time only: slo_id → since when. */
 export async function counting({ names, evaluated }, client) {
   if (!names.events) return new Map();
-  const begun = await client.instant(`min by (slo_id) (min_over_time(timestamp(${selector(names, "events")})[${young}s:15s]))`, evaluated);
+  const heard = `timestamp(${selector(names, "events")})`;
+  const begun = await client.instant(`min by (slo_id) (min_over_time(${heard}[${young}s:15s]) or ${heard})`, evaluated);
   return new Map(begun.filter((x) => evaluated - x.value < young - 60).map((x) => [x.metric.slo_id, x.value]));
 }
 
@@ -19,8 +20,8 @@ export const closes = (t) => (Math.floor(t / usual) + 1) * usual + late;
 
 /** What is told of promises that wait since a time. */
 export function sentence(since, now) {
-  const end = closes(since), begun = `Events are counted since ${format.clockTime(since)}, and judged when their window closes: `;
+  const end = closes(since), begun = `Events are counted since ${format.clockTime(since)}; the first verdict comes when their window closes`;
   return end > now
-    ? `${begun}at ${format.clockTime(end)}, in ${format.duration(end - now)}, where windows are five minutes long as usual. A ViolationPolicy may have shorter or longer ones.`
-    : `${begun}that takes longer than the usual five minutes here, because a ViolationPolicy has longer windows or data is late.`;
+    ? `${begun}: at ${format.clockTime(end)}, in ${format.duration(end - now)}, where windows are five minutes long as usual, and sooner or later where a ViolationPolicy says so.`
+    : `${begun}. That takes longer than the usual five minutes here: a ViolationPolicy has longer windows, or data is late.`;
 }
