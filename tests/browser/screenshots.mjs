@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { browser, collector, loaded, open, root } from "./harness.mjs";
 
 const [shipped, chrome] = await Promise.all([collector(), browser()]);
-const range = "from=now-5m&refresh=10s";
+const range = "from=now-1m&refresh=10s";
 
 async function picture(name, query, options, act) {
   const page = await open(chrome, `${shipped.url}?${query}${range}`, { width: 1280, height: 760, ...options });
@@ -38,11 +38,11 @@ const cell = async (page) => {
 };
 
 await until("view=heatmap&", /1 cell of 16 is degraded/);
-await new Promise((r) => setTimeout(r, 7000)); // a window more
+await new Promise((r) => setTimeout(r, 12_000)); // a window more
 await picture("heatmap", "view=heatmap&", {}, hover);
 await picture("cell", "view=heatmap&", { whole: true }, cell);
 await picture("dark", "view=heatmap&", { dark: true }, hover);
-await picture("phone", "view=heatmap&", { width: 390, height: 844 });
+await picture("phone", "view=heatmap&", { width: 390, height: 844, whole: true });
 await picture("promises", "", { height: 480 }, (page) => page.locator("tr.promise button").first().click());
 await until("view=coupling&", /at once stops paying/);
 await picture("throughput", "view=coupling&", { whole: true });

@@ -6,9 +6,9 @@ import { h } from "./dom.js";
 import { css, scale, shade, stateOf } from "./palette.js";
 import * as format from "./format.js";
 
-const ticks = [60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+const ticks = [10, 30, 60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 const degraded = stateOf("degraded").rank;
-const rowHeight = 20, axisHeight = 22, gap = 1;
+const axisHeight = 22, gap = 1;
 
 /**
  * makeHeatmap returns {element, set(rows, times, step), paintNow()}.
@@ -25,7 +25,7 @@ export function makeHeatmap(on) {
   }, sticky, spacer);
   const context = canvas.getContext("2d", { alpha: false });
   let rows = [], times = [], step = 0, colors, ground, ink, faint, line, cursor = null, hovered = null, pending = 0;
-  let width = 0, height = 0, labelWidth = 0;
+  let width = 0, height = 0, labelWidth = 0, rowHeight = 20;
   const pool = []; // label elements, one for each row in view
 
   function theme() {
@@ -34,8 +34,11 @@ export function makeHeatmap(on) {
   }
 
   function measure() {
-    const ratio = devicePixelRatio || 1;
-    labelWidth = element.clientWidth < 640 ? Math.max(132, Math.round(element.clientWidth * 0.46)) : Math.min(420, Math.max(240, element.clientWidth * 0.32));
+    const ratio = devicePixelRatio || 1, narrow = element.clientWidth < 640, two = narrow && new Set(rows.map((r) => r.title)).size > 1;
+    rowHeight = two ? 36 : 20;
+    element.classList.toggle("two", two);
+    element.style.setProperty("--row", `${rowHeight}px`);
+    labelWidth = narrow ? Math.max(132, Math.round(element.clientWidth * 0.46)) : Math.min(420, Math.max(240, element.clientWidth * 0.32));
     width = Math.max(60, element.clientWidth - labelWidth);
     height = element.clientHeight;
     canvas.width = Math.round(width * ratio);
@@ -111,11 +114,11 @@ export function makeHeatmap(on) {
     context.fillStyle = faint;
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
-    const every = ticks.find((x) => (x / step) * w >= 72) ?? ticks.at(-1);
+    const every = ticks.find((x) => x >= step && (x / step) * w >= (x < 60 ? 84 : 72)) ?? ticks.at(-1);
     for (let c = 0; c < times.length; c++) {
       const start = times[c] - step, local = start - new Date(start * 1000).getTimezoneOffset() * 60;
       if (local % every !== 0 || c * w + 44 > width) continue;
-      context.fillText(local % 86400 === 0 ? format.dayTime(start) : format.clockTime(start), c * w + 3, axisHeight / 2);
+      context.fillText(local % 86400 === 0 ? format.dayTime(start) : format.clockTime(start, every), c * w + 3, axisHeight / 2);
       context.fillRect(Math.round(c * w), axisHeight - 5, 1, 5);
     }
   }

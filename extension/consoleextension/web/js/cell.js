@@ -30,7 +30,7 @@ export function mount(root) {
 }
 
 async function load(app, client) {
-  const { names, state } = app, grid = time.grid(app.range, 240), at = state.at ? Number(state.at) : app.evaluated, before = Math.max(app.range.from + 600, at - 3 * 3600);
+  const { names, state } = app, grid = time.grid(app.range, 240, 5), at = state.at ? Number(state.at) : app.evaluated, before = Math.max(app.range.from + 600, at - 3 * 3600);
   const of = { slo_id: state.slo_id }, key = cellKey({ ...of, ...state.d });
   // Over the range, and at the time that is asked for, which is not on the grid.
   const range = async (k, matchers, label, wanted) => {
@@ -156,7 +156,7 @@ function since(c, objective) {
   while (i >= 0 && Number.isNaN(values[i])) i--;
   let from = -1;
   for (; i >= 0 && !(way * (values[i] - (c.objective[0]?.values[i] ?? objective)) <= 0); i--) if (Number.isFinite(values[i])) from = i;
-  return from < 0 ? null : h("span", { class: "over" }, from === 0 ? ", worse than promised all along" : `, worse than promised since ${format.time(c.times[from])} (${format.duration(c.at - c.times[from])})`);
+  return from < 0 ? null : h("span", { class: "over" }, from === 0 ? ", worse than promised all along" : `, worse than promised since ${format.time(c.times[from], c.times[1] - c.times[0])} (${format.duration(c.at - c.times[from])})`);
 }
 
 const insideShown = 6;

@@ -25,7 +25,7 @@ export function chart({ title, times, lines, unit, height = 220, onZoom, at, sum
     legend: { live: true, markers: { width: 2, dash: (_, i) => (lines[i - 1]?.dash?.length ? "dashed" : "solid") } },
     scales: { x: { time: true }, y: { range: (_, lo, hi) => padded(lo, hi) } },
     axes: [
-      { ...axis, size: 30, values: (_, splits) => splits.map((t, i) => (i > 0 && new Date(t * 1000).getDate() !== new Date(splits[i - 1] * 1000).getDate() ? format.dayTime(t) : format.clockTime(t))) },
+      { ...axis, size: 30, space: 66, values: (_, splits, __, ___, step) => splits.map((t, i) => (i > 0 && new Date(t * 1000).getDate() !== new Date(splits[i - 1] * 1000).getDate() ? format.dayTime(t) : format.clockTime(t, step))) },
       { ...axis, size: 76, space: 36, incrs: increments[unit], values: (_, splits) => splits.map(show) },
     ],
     series: [

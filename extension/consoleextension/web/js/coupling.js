@@ -78,7 +78,7 @@ function summary(groups, app) {
     h("p", { class: "muted" }, knees.length === 0 ? "No knee is known: throughput grows with the batch as far as was seen, or too few batch sizes were seen. " : "Beyond the knee, a larger batch makes each request slower for hardly more throughput. ", `As of ${format.fullTime(app.evaluated)}.`));
 }
 
-const requests = (v) => Number(v.toPrecision(2)).toLocaleString("en");
+const requests = (v) => Math.max(1, Math.round(v)).toLocaleString("en");
 const percents = (text) => text.replace(/\d+(\.\d+)?/g, (n) => String(Number((n * 100).toFixed(1)))).replace("<=", "≤ ").replace("-", "–").replace(">", "> ");
 const hitText = (hit) => (hit ? `${percents(hit)} % of prompts cached` : "all prompts");
 const contextText = (context) => (context ? context.replace("<=", "≤ ").replace("-", "–").replace(">", "> ") : "all lengths");

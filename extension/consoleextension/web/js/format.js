@@ -67,13 +67,15 @@ const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" })
 const full = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
 
 /** 14:05, with the day when it is not today. */
-export function time(t, now = Date.now() / 1000) {
+export function time(t, step) {
   const d = new Date(t * 1000);
-  return d.toDateString() === new Date(now * 1000).toDateString() ? clock.format(d) : `${day.format(d)} ${clock.format(d)}`;
+  return d.toDateString() === new Date().toDateString() ? clockTime(t, step) : `${day.format(d)} ${clockTime(t, step)}`;
 }
 
 export const fullTime = (t) => full.format(new Date(t * 1000));
-export const clockTime = (t) => clock.format(new Date(t * 1000));
+const precise = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+/** 14:05; 14:05:30 where steps are shorter than a minute. */
+export const clockTime = (t, step = 60) => (step < 60 ? precise : clock).format(new Date(t * 1000));
 export const dayTime = (t) => day.format(new Date(t * 1000));
 
 /** cloud.region=eu-west-1, device.type=H100 */

@@ -21,7 +21,7 @@ export function mount(root) {
   const live = h("p", { class: "hidden", "aria-live": "polite" });
   const map = makeHeatmap({
     hover: (p) => showTip(p),
-    cursor: (p) => { showTip(p); live.textContent = sentence(p.row, index(p.time), p.time); },
+    cursor: (p) => { showTip(p); live.textContent = sentence(p.row, index(p.time), p.time, grid.step); },
     open: ({ row, time }) => openRow(row, time),
   });
   const index = (t) => Math.round((t - grid.times[0]) / grid.step);
@@ -38,7 +38,7 @@ export function mount(root) {
     if (!p) return;
     const v = p.row.values[index(p.time)], key = `${p.row.key}@${p.time}`;
     const more = h("dl", null);
-    replace(tip, h("strong", null, p.row.title), h("div", null, chips(p.row.dims)), h("div", null, `${format.time(p.time - grid.step)}–${format.clockTime(p.time)}: `, h("b", null, deviation(v, p.row))), stateAt(p.row, index(p.time)), more);
+    replace(tip, h("strong", null, p.row.title), h("div", null, chips(p.row.dims)), h("div", null, `${format.time(p.time - grid.step, grid.step)}–${format.clockTime(p.time, grid.step)}: `, h("b", null, deviation(v, p.row))), stateAt(p.row, index(p.time)), more);
     place(p);
     if (p.row.label || Number.isNaN(v)) return;
     if (seen.has(key)) return void (fillTip(more, seen.get(key), p.row), place(p));
@@ -96,7 +96,7 @@ export function mount(root) {
         h("a", { href: r.label ? "#" : cellLink(app.state, r.metric, r.dims, app.evaluated), on: r.label ? { click: (e) => { e.preventDefault(); e.stopPropagation(); openRow(r); } } : undefined },
           h("strong", null, r.title), " ", chips(r.dims)),
         r.state && badge(r.state), h("span", { class: r.now > 0 ? "over" : "muted" }, ` ${deviation(r.now, r)}`),
-        h("span", { class: "muted" }, !(r.now > 0) ? (r.state ? ` than ${than()}` : "") : r.since === 0 ? " all along" : ` since ${format.time(grid.times[r.since] - grid.step)}`)))),
+        h("span", { class: "muted" }, !(r.now > 0) ? (r.state ? ` than ${than()}` : "") : r.since === 0 ? " all along" : ` since ${format.time(grid.times[r.since] - grid.step, grid.step)}`)))),
       chance > 0 && h("p", { class: "muted" }, `${format.plural(chance, app.state.by ? "row" : "cell")} ${worst.length ? "besides " : ""}${chance === 1 ? "was" : "were"} worse than promised in the last window, by too little or too few values to be a drift.`),
     ];
   };
@@ -149,7 +149,7 @@ const stateAt = (row, column) => {
   return rank ? h("div", null, badge(rank >= stateOf("degraded").rank ? "degraded" : "drifting")) : null;
 };
 
-const sentence = (row, column, t) => `${row.title} ${row.text}, until ${format.time(t)}: ${[deviation(row.values[column], row), stateAt(row, column)?.textContent.slice(1)].filter(Boolean).join(", ")}`;
+const sentence = (row, column, t, step) => `${row.title} ${row.text}, until ${format.time(t, step)}: ${[deviation(row.values[column], row), stateAt(row, column)?.textContent.slice(1)].filter(Boolean).join(", ")}`;
 
 /** The values behind a cell at a time. */
 async function ask(app, row, time, signal) {

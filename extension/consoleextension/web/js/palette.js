@@ -27,7 +27,7 @@ export const css = (name) => getComputedStyle(document.documentElement).getPrope
 // From blue (better than promised) over the page's own colour (as promised) to orange (worse). Better is quiet, so that what
 // is worse is seen first.
 const scales = {
-  light: ["#8db4dd", "#c3d7eb", "#f1f1ee", "#f2a65a", "#a63c06"],
+  light: ["#a3c3e4", "#cfdff0", "#f1f1ee", "#f2a65a", "#a63c06"],
   dark: ["#34618f", "#2b445e", "#262d36", "#a9591a", "#ffb35c"],
 };
 

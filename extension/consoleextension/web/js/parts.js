@@ -123,7 +123,7 @@ export function table(caption, columns, rows) {
 /** States over time as blocks, in rows: [{name, series: [{name, values of 0 and 1}]}] on times. */
 export function stateStrips(title, times, rows) {
   if (rows.length === 0) return null;
-  const n = times.length, seen = new Set();
+  const n = times.length, seen = new Set(), clock = (i) => format.time(times[Math.min(n - 1, i)], n > 1 ? times[1] - times[0] : 60);
   const strip = ({ name, series }) => {
     const at = (i) => series.filter((x) => x.values[i] === 1).sort((a, b) => stateOf(b.name).rank - stateOf(a.name).rank)[0]?.name, runs = [];
     times.forEach((_, i) => {
@@ -134,11 +134,11 @@ export function stateStrips(title, times, rows) {
     const told = runs.filter((r) => r.state);
     told.forEach((r) => seen.add(r.state));
     return [name && h("div", { class: "muted small" }, name),
-      s("svg", { class: "strip", viewBox: `0 0 ${n} 1`, preserveAspectRatio: "none", role: "img", "aria-label": `${name ?? title}: ${told.map((r) => `${stateOf(r.state).text} from ${format.time(times[r.from])}`).join(", ") || "unknown"}` },
+      s("svg", { class: "strip", viewBox: `0 0 ${n} 1`, preserveAspectRatio: "none", role: "img", "aria-label": `${name ?? title}: ${told.map((r) => `${stateOf(r.state).text} from ${clock(r.from)}`).join(", ") || "unknown"}` },
         told.map((r) => s("rect", { class: r.state, x: r.from, width: r.to - r.from, y: 0, height: 1 },
-          s("title", null, `${stateOf(r.state).text}, ${format.time(times[r.from])} to ${format.time(times[Math.min(n - 1, r.to)])}`))))];
+          s("title", null, `${stateOf(r.state).text}, ${clock(r.from)} to ${clock(r.to)}`))))];
   };
   return h("figure", { class: "chart strips" }, h("figcaption", null, title), rows.map(strip),
-    h("div", { class: "ends muted small", "aria-hidden": "true" }, h("span", null, format.time(times[0])), h("span", null, format.time(times[n - 1]))),
+    h("div", { class: "ends muted small", "aria-hidden": "true" }, h("span", null, clock(0)), h("span", null, clock(n - 1))),
     h("div", { class: "legend" }, [...seen].sort((a, b) => stateOf(a).rank - stateOf(b).rank).map(badge)));
 }
