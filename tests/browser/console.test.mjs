@@ -312,6 +312,53 @@ test("which way is worse is told by the verdicts, whatever the class", async () 
   }
 });
 
+test("after a restart under another name, what the old collector said last is over, and its violation is counted once", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), now = Math.floor(Date.now() / 1000) - 5;
+  const l = { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", "cloud.region": "eu" };
+  const tell = async (instance, from, to, value, verdict, drift) => {
+    const batch = new Batch();
+    for (let t = from; t <= to; t += 30) {
+      batch.gauge("slo.sli.value", l, t, value);
+      batch.gauge("slo.objective", l, t, 0.8);
+      batch.gauge("slo.drift.observed", l, t, value);
+      batch.gauge("slo.drift.deviation", l, t, (value - 0.8) / 0.8, "1");
+      batch.gauge("slo.error_budget.remaining", l, t, value < 0.8 ? 0.4 : 0.7, "1");
+      for (const state of ["ok", "at_risk", "violated", "no_data"]) batch.gauge("slo.state", { ...l, state }, t, state === verdict ? 1 : 0);
+      for (const state of ["ok", "drifting", "degraded", "insufficient_data"]) batch.gauge("slo.drift.state", { ...l, state }, t, state === drift ? 1 : 0);
+      batch.counter("slo.violations", { ...l, "slo.policy": "page" }, t, instance === "pod-1" && t < from + 60 ? 0 : 1, "{violation}");
+      batch.gauge("slo.evaluation.lag", {}, t, 0, "s");
+    }
+    await batch.send(p.url, instance);
+  };
+  await tell("pod-1", now - 600, now - 150, 1.2, "violated", "degraded");
+  await tell("pod-2", now - 120, now, 0.6, "ok", "ok");
+  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  try {
+    assert.match(squeeze(await text(page, "tr.promise")), /✓ ?ok chat ttft p95 latency 600 ms objective ≤ 800 ms 40 % – 1$/);
+    await page.keyboard.press("3");
+    await loaded(page);
+    assert.equal(await text(page, "h1"), "1 violation");
+    await page.keyboard.press("2");
+    await loaded(page);
+    assert.equal(await text(page, "h1"), "No cell drifts");
+    await page.locator(".heatmap").focus();
+    await page.keyboard.press("ArrowDown");
+    assert.match(await text(page, "[aria-live=polite]:not(#banner)"), /: 25 % better$/);
+    for (let i = 0; i < 20; i++) await page.keyboard.press("ArrowLeft");
+    assert.match(await text(page, "[aria-live=polite]:not(#banner)"), /: 50 % worse, degraded$/);
+    await page.keyboard.press("Enter");
+    await page.locator(".facts").waitFor();
+    await page.goto(`${c.url}?view=cell&slo_id=llm:chat:ttft:p95&d.cloud_region=eu&from=now-15m&refresh=0`);
+    await loaded(page);
+    assert.match(squeeze(await text(page, ".facts")), /^observed 600 ms ✓ ?ok objective ≤ 800 ms 25 % below$/);
+    assert.deepEqual(page.complaints, []);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
 visit("a promise of which more is told than its groups says where in it it bends", () => `${full}?view=cell&slo_id=llm:chat:ttft:p95&d.cloud_region=eu-west-1&${then}`, async (page) => {
   assert.match(squeeze(await text(page, "section:has(.inside)")), /^Where in it: 1 of 6 cells bends device_type H100 model_version v2 ✕ ?degraded 5\d % worse than promised/);
   await page.locator(".inside a").first().click();
@@ -372,6 +419,7 @@ visit("without any metric the page says what to do", () => none, async (page) =>
     await page.goto(none + view);
     await loaded(page);
     assert.match(await text(page, ".empty"), view.includes("gpus") ? /nvidia_gpu receiver/ : view.includes("coupling") ? /drift_heatmap:\s+coupling: {}/ : /No slo_\* metrics yet/, view);
+    await accessible(page);
   }
 });
 
@@ -481,13 +529,17 @@ visit("columns shorter than a window hold its value", () => `${crowded}?view=hea
   assert.deepEqual(said.filter((s) => !/\d+ % (worse|better)$/.test(s)), []);
 });
 
-const everywhere = { promises: "?", heatmap: "?view=heatmap&", violations: "?view=violations&", gpus: "?view=gpus&", coupling: "?view=coupling&", cell: "?view=cell&slo_id=llm:chat:ttft:p95&d.cloud_region=eu-west-1&d.device_type=H100&d.model_version=v2&" };
+async function accessible(page) {
+  await page.evaluate(axeSource);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
+  assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 160)).join(" | ")}`), []);
+}
+
+const everywhere = { promises: "?", heatmap: "?view=heatmap&", violations: "?view=violations&", gpus: "?view=gpus&", coupling: "?view=coupling&", cell: "?view=cell&slo_id=llm:chat:ttft:p95&d.cloud_region=eu-west-1&d.device_type=H100&d.model_version=v2&", group: "?view=cell&slo_id=llm:chat:ttft:p95&d.cloud_region=eu-west-1&" };
 for (const [name, query] of Object.entries(everywhere)) {
   for (const [how, options] of [["light", {}], ["dark", { dark: true }], ["on a phone", { width: 390, height: 844 }], ["on a phone at night", { width: 390, height: 844, dark: true }]]) {
     visit(`${name}, ${how}, keeps the rules of accessibility and fits its window`, () => `${full}${query}${then}`, async (page) => {
-      await page.evaluate(axeSource);
-      const { violations } = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
-      assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 160)).join(" | ")}`), []);
+      await accessible(page);
       assert.ok(await page.evaluate(() => document.scrollingElement.scrollWidth <= innerWidth), "nothing sticks out to the right");
       assert.equal(await page.evaluate(() => document.documentElement.dataset.dark), String(options.dark ?? false));
     }, options);

@@ -37,8 +37,8 @@ export class Batch {
     });
   }
 
-  async send(prometheus) {
-    const body = JSON.stringify({ resourceMetrics: [{ resource: { attributes: attributes({ "service.name": "otelcol-llm", "service.instance.id": "gateway-0" }) }, scopeMetrics: [{ scope: { name: "test" }, metrics: [...this.metrics.values()] }] }] });
+  async send(prometheus, instance = "gateway-0") {
+    const body = JSON.stringify({ resourceMetrics: [{ resource: { attributes: attributes({ "service.name": "otelcol-llm", "service.instance.id": instance }) }, scopeMetrics: [{ scope: { name: "test" }, metrics: [...this.metrics.values()] }] }] });
     const answer = await fetch(`${prometheus}/api/v1/otlp/v1/metrics`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
     if (!answer.ok) throw new Error(`Prometheus: ${answer.status} ${await answer.text()}`);
   }

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 const js = "../../extension/consoleextension/web/js/";
-const [format, time, names, prom, cells, palette, state, direction, opened, waiting, explanation, coupling] = await Promise.all(["format", "time", "names", "prom", "cells", "palette", "state", "direction", "opened", "waiting", "explanation", "coupling"].map((m) => import(`${js}${m}.js`)));
+const [format, time, names, prom, cells, palette, state, direction, opened, waiting, explanation, coupling, heard] = await Promise.all(["format", "time", "names", "prom", "cells", "palette", "state", "direction", "opened", "waiting", "explanation", "coupling", "heard"].map((m) => import(`${js}${m}.js`)));
 const f = (got, want) => assert.deepEqual(got, want);
 
 test("values are told in the unit and with the digits that people use", () => {
@@ -60,6 +60,17 @@ test("a violation is counted once, though the collector that tells of it is rest
   f(at(series("pod-1", [NaN, NaN, 7, 7, 8, 8])), [50]); // is only first seen with seven
 });
 
+test("what a collector said is over when it is silent and another tells of the same", () => {
+  const of = (instance, region = "eu", state) => ({ __name__: "slo_state", slo_id: "a", cloud_region: region, instance, ...(state && { state }) });
+  const end = heard.until([[of("pod-1"), 1000], [of("pod-2"), 1200], [of("pod-1", "us"), 1000], [of("pod-1", "ap"), 1180], [of("pod-2", "ap"), 1200]].map(([metric, value]) => ({ metric, value })));
+  f(end(of("pod-1")), 1000);
+  f(end(of("pod-1", "eu", "violated")), 1000);
+  f(end(of("pod-2")), Infinity);
+  f(end(of("pod-1", "us")), Infinity); // nobody else tells of it
+  f([end(of("pod-1", "ap")), end(of("pod-2", "ap"))], [Infinity, Infinity]); // both speak
+  f(heard.cut([1, 2, 3], [900, 1000, 1100], 1000), [1, 2, NaN]);
+});
+
 test("the first window closes with its five minutes, plus what may be late", () => {
   f(waiting.closes(1200), 1530);
   f(waiting.closes(1499), 1530);
@@ -93,10 +104,11 @@ test("text on every shade of a field can be read", () => {
 });
 
 test("what is young is not squeezed into a corner", () => {
-  f(time.lead(8, [[NaN, NaN, NaN, 1, 2, 3, 4, 5], [NaN, NaN, NaN, NaN, 1, 1, 1, 1]]), 2);
-  f(time.lead(8, [[NaN, NaN, NaN, NaN, NaN, NaN, NaN, 5]]), 6);
-  f(time.lead(8, [[1, NaN, NaN, NaN, NaN, NaN, NaN, 5]]), 0);
-  f(time.lead(8, []), 0);
+  const lead = (...lists) => time.lead(8, time.firstKnown(8, lists));
+  f(lead([NaN, NaN, NaN, 1, 2, 3, 4, 5], [NaN, NaN, NaN, NaN, 1, 1, 1, 1]), 2);
+  f(lead([NaN, NaN, NaN, NaN, NaN, NaN, NaN, 5]), 6);
+  f(lead([1, NaN, NaN, NaN, NaN, NaN, NaN, 5]), 0);
+  f(lead(), 0);
 });
 
 test("names are found however a backend spells them", () => {

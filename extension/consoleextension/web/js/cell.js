@@ -9,6 +9,7 @@ import { joined } from "./cells.js";
 import { isFloor, isShare, worseBy } from "./direction.js";
 import { distribution, spreadFigure } from "./distribution.js";
 import { explanation } from "./explanation.js";
+import { current, cut, lasting } from "./heard.js";
 import { cellKey, dimensions, promise, selector } from "./names.js";
 import { badge, chips, nothingYet, stateStrips, table, trace } from "./parts.js";
 import { stateOf } from "./palette.js";
@@ -36,9 +37,9 @@ async function load(app, client) {
   const range = async (k, matchers, label, wanted) => {
     if (!names[k]) return [];
     const q = selector(names, k, { ...of, ...matchers });
-    const [{ series }, now] = await Promise.all([client.range(q, grid), client.instant(q, at)]);
-    const then = new Map(now.map((x) => [JSON.stringify(x.metric), x.value]));
-    return joined(wanted(series).map((x) => ({ ...x, now: then.get(JSON.stringify(x.metric)) })), (m) => m[label]);
+    const [{ times, series }, now] = await Promise.all([client.range(q, grid), client.instant(q, at)]), found = wanted(series);
+    const then = new Map(now.map((x) => [JSON.stringify(x.metric), x.value])), end = await lasting(client, q, at, found);
+    return joined(found.map((x) => ({ ...x, values: cut(x.values, times, end(x.metric)), now: end(x.metric) === Infinity ? then.get(JSON.stringify(x.metric)) : undefined })), (m) => m[label]);
   };
   const exactly = (list) => list.filter((x) => cellKey(x.metric) === key), covering = (list) => finest(list, state.d);
   const [drifted, value, objective, base, drift, judged, inside, explained, spread, earlier, events, violations] = await Promise.all([
@@ -58,7 +59,7 @@ async function load(app, client) {
   const times = Array.from({ length: Math.floor((grid.to - grid.from) / grid.step + 1e-6) + 1 }, (_, i) => grid.from + i * grid.step);
   const observed = drifted.length > 0 ? drifted : exactly(value);
   // What is young is not squeezed into a corner.
-  const empty = time.lead(times.length, [...observed, ...drift, ...judged].map((x) => x.values));
+  const empty = time.lead(times.length, time.firstKnown(times.length, [...observed, ...drift, ...judged].map((x) => x.values)));
   for (const x of new Set([...observed, ...objective, ...base, ...drift, ...judged])) x.values = x.values.subarray(empty);
   return {
     metric: observed[0]?.metric ?? objective[0]?.metric ?? value[0]?.metric ?? inside[0]?.metric ?? of, at, before, times: times.slice(empty), observed, objective, base, drift, judged, inside, explained, spread, earlier,
@@ -81,7 +82,7 @@ function finest(list, d) {
 async function within({ names, state }, client, key, at) {
   if (!names.deviation) return [];
   const of = { slo_id: state.slo_id, ...state.d };
-  const [deviations, states] = await Promise.all([client.instant(selector(names, "deviation", of), at), names.drift ? client.instant(`${selector(names, "drift", of)} == 1`, at) : []]);
+  const [deviations, states] = await Promise.all([current(client, selector(names, "deviation", of), at), names.drift ? current(client, selector(names, "drift", of), at, " == 1") : []]);
   const stateBy = new Map(states.map((x) => [cellKey(x.metric), x.metric.state])), rank = (c) => (c.state ? stateOf(c.state).rank : 0);
   return deviations.filter((x) => cellKey(x.metric) !== key)
     .map((x) => ({ metric: x.metric, bad: x.value * worseBy(x.metric), state: stateBy.get(cellKey(x.metric)) }))

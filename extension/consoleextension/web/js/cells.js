@@ -4,6 +4,7 @@
 import * as time from "./time.js";
 import { stateOf } from "./palette.js";
 import { floorIds, worseBy } from "./direction.js";
+import { cut, lasting } from "./heard.js";
 import { cellKey, dimensions, promise, selector } from "./names.js";
 
 export const columns = 96;
@@ -33,12 +34,14 @@ export async function load(app, client) {
     return grid.step < held ? `(${worst} or ${selected} + 0)` : worst;
   };
   const drifting = names.drift && selector(names, "drift", { ...state.f, state: ["drifting", "degraded"] });
-  const [{ times, series }, current, { series: bent }, bends] = await Promise.all([
+  const [{ times, series }, now, { series: bent }, bends] = await Promise.all([
     client.range(query(names, state, floors, within), grid, mostCells),
     client.instant(query(names, state, floors, (_, selected) => selected), app.evaluated),
     drifting ? client.range(`${within("max", drifting)} == 1`, grid, 2 * mostCells) : { series: [] },
     drifting ? client.instant(`${drifting} == 1`, app.evaluated) : [],
   ]);
+  const source = selector(names, state.measure === "dynamic" || state.measure === "frozen" ? "observed" : state.measure === "ratio" ? "ratio" : cellMetric(names), state.f);
+  const end = await lasting(client, source, app.evaluated, series);
   const rows = new Map(), add = (metric) => {
     const key = cellKey(metric), factor = worseBy(metric);
     if (!rows.has(key)) rows.set(key, { key, metric, dims: dimensions(metric), factor, measure: state.measure, values: new Float32Array(times.length).fill(NaN), now: NaN, state: undefined, states: undefined });
@@ -46,27 +49,27 @@ export async function load(app, client) {
   };
   for (const { metric, values } of series) {
     const row = add(metric);
-    values.forEach((v, i) => { row.values[i] = worse(row.values[i], v * row.factor); });
+    cut(values, times, end(metric)).forEach((v, i) => { row.values[i] = worse(row.values[i], v * row.factor); });
   }
-  for (const { metric, value } of current) {
+  for (const { metric, value } of now) {
     const row = rows.get(cellKey(metric));
-    if (row) row.now = worse(row.now, value * row.factor);
+    if (row && end(metric) === Infinity) row.now = worse(row.now, value * row.factor);
   }
   for (const { metric, values } of bent) {
     const row = rows.get(cellKey(metric));
-    if (row) row.states = higher(row.states, Uint8Array.from(values, (v) => (v === 1 ? stateOf(metric.state).rank : 0)));
+    if (row) row.states = higher(row.states, Uint8Array.from(cut(values, times, end(metric)), (v) => (v === 1 ? stateOf(metric.state).rank : 0)));
   }
   for (const { metric } of bends) {
     const row = rows.get(cellKey(metric));
-    if (row && stateOf(metric.state).rank > rank(row)) row.state = metric.state;
+    if (row && end(metric) === Infinity && stateOf(metric.state).rank > rank(row)) row.state = metric.state;
   }
-  const all = [...rows.values()], empty = time.lead(times.length, all.map((row) => row.values));
+  const all = [...rows.values()], first = time.firstKnown(times.length, all.map((row) => row.values)), empty = time.lead(times.length, first);
   for (const row of all) {
     row.values = row.values.subarray(empty);
     row.states = row.states?.subarray(empty);
     judge(row);
   }
-  return { times: times.slice(empty), step: grid.step, rows: all, young: empty > 0, truncated: series.length >= mostCells };
+  return { times: times.slice(empty), step: grid.step, rows: all, begin: empty > 0 ? times[first] - grid.step : undefined, truncated: series.length >= mostCells };
 }
 
 /** The larger of two numbers, NaN being none. */

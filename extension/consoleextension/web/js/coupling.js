@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where more stops paying: throughput by batch size, length of prompts and share that is cached, and the knee of each curve.
 
-import { h, s, replace, empty, code } from "./dom.js";
+import { h, s, replace, empty, emptyView, code } from "./dom.js";
 import * as format from "./format.js";
 import { dimensions, selector } from "./names.js";
 import { heat } from "./palette.js";
@@ -29,7 +29,7 @@ export function mount(root) {
   };
 }
 
-const nothing = () => empty("Nothing is learned of throughput yet",
+const nothing = () => emptyView("Nothing is learned of throughput yet",
   h("p", null, "The ", code("drift_heatmap"), " processor learns it from the metrics of engines, when it is told to. For vLLM:"),
   h("pre", null, "processors:\n  drift_heatmap:\n    coupling: {}"),
   h("p", null, "It takes a counter of tokens and a gauge of running requests, ", code("vllm:generation_tokens"), " and ", code("vllm:num_requests_running"), " unless told otherwise, and tells the first when a window is over. Engines that are idle teach nothing."));

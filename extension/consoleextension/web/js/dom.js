@@ -44,9 +44,12 @@ export function replace(root, ...children) {
   if (focused) [...root.querySelectorAll("[data-key]")].find((e) => e.dataset.key === focused)?.focus({ preventScroll: true });
 }
 
-/** A box that says what is missing and what to do about it. */
-export function empty(title, ...paragraphs) {
-  return h("section", { class: "empty" }, h("h2", null, title), paragraphs.map((p) => (typeof p === "string" ? h("p", null, p) : p)));
+/** A box that says what is missing and what to do about it: in a view, or instead of one. */
+export const empty = (title, ...paragraphs) => box("h2", title, paragraphs);
+export const emptyView = (title, ...paragraphs) => box("h1", title, paragraphs);
+
+function box(heading, title, paragraphs) {
+  return h("section", { class: "empty" }, h(heading, null, title), paragraphs.map((p) => (typeof p === "string" ? h("p", null, p) : p)));
 }
 
 export const code = (text) => h("code", null, text);

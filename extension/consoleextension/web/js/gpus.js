@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs over time: what leaks and when memory is exhausted, what is broken or throttled, and the curves.
 
-import { h, replace, empty } from "./dom.js";
+import { h, replace, emptyView } from "./dom.js";
 import { chart } from "./chart.js";
 import * as format from "./format.js";
 import * as time from "./time.js";
@@ -45,7 +45,7 @@ export const present = (names) => names.all.some((n) => /^(hw|nvidia)[._]gpu[._]
 export function mount(root) {
   return {
     async update(app, client) {
-      if (!present(app.names)) return replace(root, empty("No GPU metrics", "The nvidia_gpu receiver makes them, where there is an NVIDIA GPU and its driver; there are none in this time range."));
+      if (!present(app.names)) return replace(root, emptyView("No GPU metrics", "The nvidia_gpu receiver makes them, where there is an NVIDIA GPU and its driver; there are none in this time range."));
       const find = (re) => app.names.all.find((n) => re.test(n)), grid = time.grid(app.range, 240);
       const now = async (re, more) => (find(re) ? client.instant(select(find(re), more), app.evaluated) : []);
       const over = async (re, more) => (find(re) ? client.range(select(find(re), more), grid, 2000) : { times: [], series: [] });

@@ -68,7 +68,7 @@ export function mount(root) {
     const rows = arrange(grid.rows, app.state);
     map.set(rows, grid.times, grid.step);
     const cells = app.state.by ? format.plural(rows.length, "row") : rows.length === grid.rows.length ? format.plural(rows.length, "cell") : `${rows.length.toLocaleString("en")} of ${format.plural(grid.rows.length, "cell")}`;
-    count.textContent = `${cells}, ${format.duration(grid.step)} a column${grid.young ? `, nothing before ${format.time(grid.times[0])}` : ""}`;
+    count.textContent = `${cells}, ${format.duration(grid.step)} a column${grid.begin ? `, nothing before ${format.time(grid.begin, grid.step)}` : ""}`;
     view.classList.toggle("alike", new Set(rows.map((r) => r.title)).size === 1);
     replace(root, bar, h("section", { class: "summary" }, h("h1", null, headline(rows)), worstCells(rows)), tools(),
       grid.truncated && h("p", { class: "note" }, "There are more cells than are shown: filter by a label."),

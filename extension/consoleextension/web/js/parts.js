@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small pieces that several views show.
 
-import { h, s, code, empty } from "./dom.js";
+import { h, s, code, emptyView } from "./dom.js";
 import { stateOf } from "./palette.js";
 import * as format from "./format.js";
 import { canonical, isDimension, selector } from "./names.js";
@@ -89,13 +89,13 @@ export function matches(metric, state) {
 export async function nothingYet(app, client) {
   if (app.names.state) {
     const since = Math.min(...(await counting(app, client)).values());
-    return empty("No window has closed yet", Number.isFinite(since) ? sentence(since, app.evaluated) : "There are promises, but no values in this time range. The first comes when the first window has closed: after five minutes, unless a ViolationPolicy has shorter ones. Or choose a longer time range.");
+    return emptyView("No window has closed yet", Number.isFinite(since) ? sentence(since, app.evaluated) : "There are promises, but no values in this time range. The first comes when the first window has closed: after five minutes, unless a ViolationPolicy has shorter ones. Or choose a longer time range.");
   }
   if (app.names.lag) {
-    return empty("Nothing to judge yet", "The slo connector reports, but no data has come that a promise of its SLO files is made of. Does the engine answer where it is scraped? With builtin:all-in-one that is LLM_METRICS_TARGETS, localhost:8000 unless told otherwise. Are the SLO files, SLO_CATALOG, about the metrics that come?");
+    return emptyView("Nothing to judge yet", "The slo connector reports, but no data has come that a promise of its SLO files is made of. Does the engine answer where it is scraped? With builtin:all-in-one that is LLM_METRICS_TARGETS, localhost:8000 unless told otherwise. Are the SLO files, SLO_CATALOG, about the metrics that come?");
   }
   return h("section", { class: "empty" },
-    h("h2", null, "No slo_* metrics yet"),
+    h("h1", null, "No slo_* metrics yet"),
     h("p", null, "Nothing at ", code(app.config.query_url), " tells of a promise in this time range. What it takes:"),
     h("ol", null,
       h("li", null, "SLO files in the catalog: ", code("extensions: {slo_catalog: {paths: [builtin:vllm]}}")),

@@ -6,6 +6,7 @@ import { stateOf } from "./palette.js";
 import * as format from "./format.js";
 import * as time from "./time.js";
 import { floorIds, isFloor, isShare, worseBy } from "./direction.js";
+import { current } from "./heard.js";
 import { cellKey, dimensions, promise, selector } from "./names.js";
 import { opened } from "./opened.js";
 import { badge, chips, filterBar, matches, nothingYet, spark } from "./parts.js";
@@ -33,24 +34,23 @@ export function mount(root) {
 /** Each group of each promise as it is at the end of the range. */
 async function load(app, client) {
   const { names } = app, t = app.evaluated, groups = new Map();
-  const ask = async (key, query, set) => {
+  const ask = async (key, matchers, set, compared) => {
     if (!names[key]) return;
-    for (const { metric, value } of await client.instant(query, t)) {
+    for (const { metric, value } of await current(client, selector(names, key, matchers), t, compared)) {
       const id = cellKey(metric);
       if (!groups.has(id)) groups.set(id, { metric, dims: dimensions(metric) });
       set(groups.get(id), value, metric);
     }
   };
-  const q = (key, matchers) => selector(names, key, matchers);
   await Promise.all([
-    ask("state", `${q("state")} == 1`, (g, _, m) => (g.state = worst(g.state, m.state))),
-    ask("value", q("value"), (g, v) => (g.value = v)),
-    ask("bound", q("bound"), (g, v, m) => (g[m.bound] = v)),
-    ask("objective", q("objective"), (g, v) => (g.objective = v)),
-    ask("remaining", q("remaining"), (g, v) => (g.remaining = v)),
-    ask("coverage", q("coverage"), (g, v) => (g.coverage = v)),
-    ask("burn", q("burn", { window: "1h" }), (g, v) => (g.burn = v)),
-    ask("violations", q("violations"), (g) => (g.violations = 0)),
+    ask("state", {}, (g, _, m) => (g.state = worst(g.state, m.state)), " == 1"),
+    ask("value", {}, (g, v) => (g.value = v)),
+    ask("bound", {}, (g, v, m) => (g[m.bound] = v)),
+    ask("objective", {}, (g, v) => (g.objective = v)),
+    ask("remaining", {}, (g, v) => (g.remaining = v)),
+    ask("coverage", {}, (g, v) => (g.coverage = v)),
+    ask("burn", { window: "1h" }, (g, v) => (g.burn = v)),
+    ask("violations", {}, (g) => (g.violations = 0)),
   ]);
   if (names.violations) for (const { metric } of await opened(app, client)) { const g = groups.get(cellKey(metric)); if (g) g.violations = (g.violations ?? 0) + 1; }
   const all = [...groups.values()], open = (g) => g.value === undefined && (g.state ?? "no_data") === "no_data";

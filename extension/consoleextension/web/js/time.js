@@ -42,13 +42,16 @@ export function stepsUntil(range, columns, smallest) {
   return { ...g, from: g.from + g.step, to: g.to < range.to ? g.to + g.step : g.to };
 }
 
-/** How many columns may be left out at the begin because nothing is known then, so that what is young is not squeezed into a corner. */
-export function lead(columns, lists) {
+/** The first of so many columns in which anything is known; their number when nothing is. */
+export function firstKnown(columns, lists) {
   let first = columns;
   for (const values of lists) {
     for (let i = 0; i < first; i++) if (!Number.isNaN(values[i])) first = i;
   }
-  return first === columns ? 0 : Math.min(Math.max(0, first - 1), Math.floor(columns * 0.75));
+  return first;
 }
+
+/** How many columns are left out before the first that is known, so that what is young is not squeezed into a corner. */
+export const lead = (columns, first) => (first === columns ? 0 : Math.min(Math.max(0, first - 1), Math.floor(columns * 0.75)));
 
 export const iso = (t) => new Date(t * 1000).toISOString().replace(".000Z", "Z");

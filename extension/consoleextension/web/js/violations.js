@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Violations that opened in the time range, newest first, with traces.
 
-import { h, replace, empty } from "./dom.js";
+import { h, replace, empty, emptyView } from "./dom.js";
 import * as format from "./format.js";
 import * as time from "./time.js";
+import { current } from "./heard.js";
 import { cellKey, dimensions, promise, selector } from "./names.js";
 import { opened, policyOf } from "./opened.js";
 import { badge, chips, filterBar, matches, nothingYet, table, trace } from "./parts.js";
@@ -23,7 +24,7 @@ export function mount(root) {
   return {
     async update(app, client) {
       if (!app.names.violations) {
-        return replace(root, app.names.state ? empty("No violation has ever been counted here", "Violations are opened by ViolationPolicy documents in the SLO files; without one, a promise has a state and a budget, but no violations.") : await nothingYet(app, client));
+        return replace(root, app.names.state ? emptyView("No violation has ever been counted here", "Violations are opened by ViolationPolicy documents in the SLO files; without one, a promise has a state and a budget, but no violations.") : await nothingYet(app, client));
       }
       const [bar, all] = await Promise.all([filterBar(app, client, "violations"), load(app, client)]);
       last = { bar, all };
@@ -48,7 +49,7 @@ async function load(app, client) {
   const [all, exemplars, states] = await Promise.all([
     opened(app, client),
     client.exemplars(selector(names, "violations", app.state.f), app.range),
-    names.state ? client.instant(`${selector(names, "state", app.state.f)} == 1`, app.evaluated) : [],
+    names.state ? current(client, selector(names, "state", app.state.f), app.evaluated, " == 1") : [],
   ]);
   const stateOf = new Map(states.map((x) => [cellKey(x.metric), x.metric.state]));
   return all.reverse().map((v) => ({
