@@ -8,7 +8,7 @@ const [shipped, chrome] = await Promise.all([collector(), browser()]);
 const range = "from=now-1m&refresh=10s";
 
 async function picture(name, query, options, act) {
-  const page = await open(chrome, `${shipped.url}?${query}${range}`, { width: 1280, height: 760, ...options });
+  const page = await open(chrome, `${shipped.url}?${query}${options?.range ?? range}`, { width: 1280, height: 760, ...options });
   await act?.(page);
   await page.waitForTimeout(400);
   await page.screenshot({ path: join(root, "docs/images", `console-${name}.png`), fullPage: options?.whole });
@@ -31,19 +31,19 @@ const hover = async (page) => {
   await page.mouse.move(box.x + box.width - 90, box.y + 32);
   await page.locator(".tip dd").nth(2).waitFor();
 };
-const cell = async (page) => {
-  await page.locator(".worst a").first().click();
-  await page.locator(".facts").waitFor();
-  await loaded(page);
-};
-
 await until("view=heatmap&", /1 cell of 16 is degraded/);
 await new Promise((r) => setTimeout(r, 12_000)); // a window more
 await picture("heatmap", "view=heatmap&", {}, hover);
-await picture("cell", "view=heatmap&", { whole: true }, cell);
+const degraded = await open(chrome, `${shipped.url}?view=heatmap&${range}`);
+const cell = new URLSearchParams(await degraded.locator(".worst a").first().getAttribute("href")); // as it was then
+await degraded.context().close();
 await picture("dark", "view=heatmap&", { dark: true }, hover);
 await picture("phone", "view=heatmap&", { width: 390, height: 844, whole: true });
 await picture("promises", "", { height: 480 }, (page) => page.locator("tr.promise button").first().click());
+await until("view=heatmap&", /No cell drifts/);
+cell.set("from", "now-2m");
+cell.delete("refresh");
+await picture("cell", `${cell}&`, { whole: true, range: "refresh=0" });
 await until("view=coupling&", /at once stops paying/);
 await picture("throughput", "view=coupling&", { whole: true });
 await chrome.close();

@@ -157,7 +157,11 @@ function since(c, objective) {
   while (i >= 0 && Number.isNaN(values[i])) i--;
   let from = -1;
   for (; i >= 0 && !(way * (values[i] - (c.objective[0]?.values[i] ?? objective)) <= 0); i--) if (Number.isFinite(values[i])) from = i;
-  return from < 0 ? null : h("span", { class: "over" }, from === 0 ? ", worse than promised all along" : `, worse than promised since ${format.time(c.times[from], c.times[1] - c.times[0])} (${format.duration(c.at - c.times[from])})`);
+  if (from < 0) return null;
+  // The window that is told of by the first bad value began when the one before it was told.
+  let begin = from;
+  if (Number.isFinite(values[from - 1])) for (begin = from - 1; values[begin - 1] === values[begin]; ) begin--;
+  return h("span", { class: "over" }, from === 0 ? ", worse than promised all along" : `, worse than promised since ${format.time(c.times[begin], c.times[1] - c.times[0])} (${format.duration(c.at - c.times[begin])})`);
 }
 
 const insideShown = 6;
