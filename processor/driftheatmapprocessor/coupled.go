@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/delta"
+	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
@@ -268,15 +269,15 @@ func (e *engine) tellCurves(watermark int64) {
 		return
 	}
 	c.told = end
-	c.curves.Close(func(of *coupling.Cell) { e.curve(of, end) })
+	c.curves.Close(func(of *coupling.Cell) {
+		if batch := e.room(pointsOfCell); batch != nil {
+			e.curve(batch, of, end)
+		}
+	})
 }
 
-// curve writes what is known of a cell: the throughput by batch size, and the knee where it is known.
-func (e *engine) curve(of *coupling.Cell, end int64) {
-	batch := e.room(pointsOfCell)
-	if batch == nil {
-		return
-	}
+// curve writes what is known of a cell as of an event time: the throughput by batch size, and the knee where it is known.
+func (e *engine) curve(batch *emit.Batch, of *coupling.Cell, at int64) {
 	group := func(f func(key, value string)) {
 		for i, v := range of.By {
 			if v != "" {
@@ -293,8 +294,8 @@ func (e *engine) curve(of *coupling.Cell, end int64) {
 			m.PutStr("cache_hit", of.Hits)
 		}
 	})
-	of.Octaves(func(upTo, v float64) { to.Gauge(throughput, end, v, "batch", "<="+short(upTo)) })
-	if at, ok := of.Knee(); ok {
-		to.Gauge(kneeMetric, end, at)
+	of.Octaves(func(upTo, v float64) { to.Gauge(throughput, at, v, "batch", "<="+short(upTo)) })
+	if batch, ok := of.Knee(); ok {
+		to.Gauge(kneeMetric, at, batch)
 	}
 }

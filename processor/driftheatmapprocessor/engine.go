@@ -148,7 +148,7 @@ func (e *engine) begin() (err error) {
 		Baseline: normal, Dimensions: e.dimensions.keys, MaxCells: e.cfg.MaxCells, TTL: e.cfg.CellTTL,
 		Canary: e.dimensions.canary(e.cfg), Closed: e.closed,
 	}
-	if e.enabled.Has(explanation) {
+	if e.enabled.Has(explanationMetric) {
 		opts.Explained = e.explained
 	}
 	if e.heat, err = heat.New(e.slos, opts); err != nil {

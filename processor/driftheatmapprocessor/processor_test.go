@@ -373,6 +373,87 @@ func TestResultsAreRepeated(t *testing.T) {
 	assert.Equal(t, before, r.told())
 }
 
+// Scenario: windows are hours, the events of a past hour come in minute by minute, and in the middle of it one source stands
+// still.
+// Guarantees: what is repeated until the next window closes carries the last whole minute that is complete, so that a backend
+// which looks back for five minutes sees it all the time; never a time beyond the watermark, and never an earlier one than before.
+func TestWhatIsRepeatedCarriesATimeThatGoesOn(t *testing.T) {
+	r := newRig(t, promise(0.2), func(c *Config) {
+		c.RefreshInterval, c.Window = time.Second, time.Hour
+		withCoupling(c)
+	})
+	random := rand.New(rand.NewPCG(1, 1))
+	hour := func(median float64, attributes map[string]any) cell {
+		return cell{attributes, traffic(random, 500, median)}
+	}
+	send := func(minute int, cells ...cell) {
+		md := windowOf(0, cells...)
+		for _, p := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).ExponentialHistogram().DataPoints().All() {
+			p.SetStartTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Duration(minute-1) * time.Minute)))
+			p.SetTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Duration(minute) * time.Minute)))
+		}
+		r.clock = r.clock.Add(time.Second)
+		r.send(md)
+	}
+	// One region misses its promise, and that explains the deviation.
+	for minute := 10; minute <= 120; minute += 10 {
+		send(minute, hour(0.05, eu), hour(0.4, map[string]any{"cloud.region": "us"}))
+	}
+	newest := func(name string) (at time.Time) {
+		r.each(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+			if m.Name() == name && p.Timestamp().AsTime().After(at) {
+				at = p.Timestamp().AsTime()
+			}
+		})
+		return at
+	}
+	engine := &engineAt{at: t0}
+	for minute := 121; minute < 175; minute++ {
+		before := newest("slo.drift.state")
+		send(minute, hour(0.05, eu), hour(0.4, map[string]any{"cloud.region": "us"}))
+		engine.at = t0.Add(time.Duration(minute)*time.Minute - 15*time.Second)
+		r.clock = r.clock.Add(time.Second)
+		r.send(engine.scrape("a", 4, 100, 500, 0.5))
+		watermark := time.Unix(0, r.intake.Watermark.At()).UTC()
+		for _, name := range []string{"slo.drift.state", "slo.drift.observed", "slo.drift.deviation", "slo.drift.explanation"} {
+			got := newest(name)
+			require.Equal(t, watermark.Truncate(time.Minute), got, "%s in minute %d", name, minute)
+			require.False(t, got.Before(before), name)
+		}
+	}
+	assert.Equal(t, newest("slo.drift.state"), newest("llm.throughput"))
+	assert.Equal(t, "degraded", r.state("cloud.region", "us"))
+	stood := newest("slo.drift.state")
+	for range 20 { // within idle_timeout; then event time goes on at the pace of the wall clock
+		r.clock = r.clock.Add(time.Second)
+		send(174, hour(0.05, eu))
+		require.Equal(t, stood, newest("slo.drift.state"))
+	}
+}
+
+// Scenario: a cell is forgotten in a replay of the past, and comes again later in it.
+// Guarantees: its series end in the time of the events, after what was told of them and before what is told again.
+func TestSeriesEndInEventTime(t *testing.T) {
+	r := newRig(t, promise(0.2), func(c *Config) { c.CellTTL = 10 * time.Minute })
+	us := map[string]any{"cloud.region": "us"}
+	for n := range 12 {
+		r.send(constants(n, 400, 0.1, eu))
+		if n < 2 || n > 8 {
+			r.send(constants(n, 400, 0.1, us))
+		}
+	}
+	var times []int
+	r.each(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+		if m.Name() == "slo.drift.observed" && has(p.Attributes(), []string{"cloud.region", "us"}) {
+			times = append(times, int(p.Timestamp().AsTime().Sub(t0)/(5*time.Minute)))
+			if p.Flags().NoRecordedValue() {
+				times[len(times)-1] *= -1
+			}
+		}
+	})
+	assert.Equal(t, []int{1, 2, -4, 10, 11}, times)
+}
+
 // Scenario: an objective is edited, then what is measured, then the SLO is gone.
 func TestTheCatalogIsFollowed(t *testing.T) {
 	r := newRig(t, promise(0.2), nil)

@@ -99,6 +99,13 @@ func (m *Map) Close(tell func(*Cell)) {
 	}
 }
 
+// Each calls f for every cell.
+func (m *Map) Each(f func(*Cell)) {
+	for _, c := range m.cells {
+		f(c)
+	}
+}
+
 // Len is the number of cells.
 func (m *Map) Len() int { return len(m.cells) }
 

@@ -53,6 +53,9 @@ func (m *Map) closeEmpty() {
 	for _, c := range m.turns {
 		c.empty(m.next)
 	}
+	for _, p := range m.promises {
+		p.explain(m.next)
+	}
 	m.expire()
 }
 

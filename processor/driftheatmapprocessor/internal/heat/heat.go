@@ -91,6 +91,7 @@ type promise struct {
 	whole       baseline.Cell // over all cells: what is normal for the promise
 	limit       float64       // the quantile that is normal for it, NaN where not known
 	explained   []explain.Explanation
+	explainedAt int64 // the end of the window that is explained
 }
 
 // New returns a map of the promises of a catalog.
@@ -155,7 +156,8 @@ func (m *Map) Update(slos *openslo.Catalog) error {
 			continue
 		}
 		delete(known, p.slo.ID)
-		p.cells, p.whole, p.limit, p.explained, p.free = before.cells, before.whole, before.limit, before.explained, before.free
+		p.cells, p.whole, p.limit, p.free = before.cells, before.whole, before.limit, before.free
+		p.explained, p.explainedAt = before.explained, before.explainedAt
 		for _, c := range p.cells {
 			c.promise = p
 			c.SLO = p.slo
