@@ -4,8 +4,10 @@ package driftheatmapprocessor
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -149,7 +151,8 @@ func BenchmarkWindow(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what a cell takes: of a source with boundaries, and of raw values, after two hours; with its input series.
+// BenchmarkMemory is what a cell takes: of a source with boundaries, and of raw values over two and over five decades, after two
+// hours; with its input series.
 func BenchmarkMemory(b *testing.B) {
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -158,7 +161,7 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	const cells, windows = 2000, 24
+	const cells, windows = 500, 24
 	b.Run("explicit", func(b *testing.B) {
 		for b.Loop() {
 			r := newRig(b, promise(0.8), byPod)
@@ -174,24 +177,37 @@ func BenchmarkMemory(b *testing.B) {
 			require.Equal(b, cells, r.heat.Len())
 		}
 	})
-	b.Run("raw", func(b *testing.B) {
-		for b.Loop() {
-			r := newRig(b, promise(0.8), byPod)
-			r.engine.metrics = nil
-			random := rand.New(rand.NewPCG(1, 1))
-			var all []cell
-			for i := range cells {
-				all = append(all, cell{map[string]any{"pod": fmt.Sprint(i)}, traffic(random, 500, 0.2)})
+	for name, decades := range map[string]float64{"raw": 2, "raw_wide": 5} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				r := newRig(b, promise(0.8), byPod)
+				r.engine.metrics = nil
+				random := rand.New(rand.NewPCG(1, 1))
+				md := pmetric.NewMetrics()
+				m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+				m.SetName(ttft)
+				points := m.SetEmptyGauge().DataPoints()
+				before := heap()
+				for n := range windows {
+					for i := range cells {
+						for k := range 500 {
+							p := points.AppendEmpty()
+							p.SetTimestamp(pcommon.NewTimestampFromTime(at(n)))
+							p.SetDoubleValue(0.01 * math.Pow(10, decades*random.Float64()))
+							p.Attributes().PutStr("pod", strconv.Itoa(i))
+							if k == 0 && n == 0 {
+								p.SetDoubleValue(0.01 * math.Pow(10, decades))
+							}
+						}
+						r.consume(b.Context(), md)
+						points.RemoveIf(func(pmetric.NumberDataPoint) bool { return true })
+					}
+				}
+				b.ReportMetric(float64(heap()-before)/cells, "B/cell")
+				require.Equal(b, cells, r.heat.Len())
 			}
-			before := heap()
-			for n := range windows {
-				r.consume(b.Context(), windowOf(n, all...))
-			}
-			b.ReportMetric(float64(heap()-before)/cells, "B/cell")
-			require.Equal(b, cells, r.heat.Len())
-			runtime.KeepAlive(all)
-		}
-	})
+		})
+	}
 }
 
 // BenchmarkCheckpoint is how long 10,000 cells and their inputs are encoded; held is how long nobody is heard meanwhile.
