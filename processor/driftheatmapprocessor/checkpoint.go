@@ -5,7 +5,6 @@ package driftheatmapprocessor
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,10 +23,11 @@ import (
 
 // The names of the parts.
 const (
-	headPart   = "head"
-	spansPart  = "spans"
-	cellsPart  = "cells/" // and the shard
-	inputsPart = "inputs/"
+	headPart    = "head"
+	spansPart   = "spans"
+	enginesPart = "engines"
+	cellsPart   = "cells/" // and the shard
+	inputsPart  = "inputs/"
 )
 
 // headState is what is not one of many.
@@ -35,9 +35,15 @@ type headState struct {
 	_         struct{} `cbor:",toarray"`
 	Heat      heat.Head
 	Watermark window.WatermarkState
-	Coupling  []coupling.CellState
-	By        []string // of Coupling
-	Told      int64    // end of the window of which it was told last
+	Coupling  couplingState
+}
+
+// couplingState is what was learned of engines, and from what.
+type couplingState struct {
+	_           struct{} `cbor:",toarray"`
+	By, Metrics []string
+	Told        int64 // end of the window of which it was told last
+	Cells       []coupling.CellState
 }
 
 // save writes what has changed since the last checkpoint. What could not be written is written with the next one.
@@ -67,10 +73,12 @@ func (e *engine) save(ctx context.Context) {
 
 // snapshot is what has changed, as of one moment.
 type snapshot struct {
-	head   headState
-	spans  []byte // nil where none came
-	cells  map[int][]heat.CellState
-	inputs map[int][]intake.InputState
+	head  headState
+	spans []byte // nil where none came
+	// engines is nil where none has changed.
+	engines []servedState
+	cells   map[int][]heat.CellState
+	inputs  map[int][]intake.InputState
 }
 
 // take takes a snapshot that shares nothing with what goes on: to encode it takes longer than to copy it, and nobody is heard
@@ -83,7 +91,8 @@ func (e *engine) take() snapshot {
 		spans: e.intake.TakeSpans(), cells: e.heat.TakeTouched(), inputs: e.intake.TakeInputs(),
 	}
 	if c := e.coupled; c != nil {
-		s.head.Coupling, s.head.By, s.head.Told = c.curves.State(), c.cfg.By, c.told
+		s.head.Coupling = couplingState{By: c.cfg.By, Metrics: c.names(), Told: c.told, Cells: c.curves.State()}
+		s.engines = c.takeEngines()
 	}
 	for _, cells := range s.cells {
 		for i := range cells {
@@ -109,6 +118,9 @@ func (s *snapshot) encode() (parts map[string][]byte, err error) {
 	put(headPart, s.head)
 	if s.spans != nil {
 		put(spansPart, s.spans)
+	}
+	if s.engines != nil {
+		put(enginesPart, s.engines)
 	}
 	for shard, cells := range s.cells {
 		put(cellsPart+strconv.Itoa(shard), cells)
@@ -190,9 +202,10 @@ func (e *engine) takeUp(parts map[string][]byte) (left int, err error) {
 	if left, err = e.heat.Restore(head.Heat, cells, e.intake.Intern); err != nil {
 		return left, err
 	}
-	if c := e.coupled; c != nil && slices.Equal(head.By, c.cfg.By) {
-		c.curves.Restore(head.Coupling, len(head.By))
-		c.told = head.Told
+	if e.coupled != nil {
+		if err := e.coupled.restore(&head.Coupling, parts[enginesPart], e.now().UnixNano()); err != nil {
+			return left, fmt.Errorf("coupling: %w", err)
+		}
 	}
 	if err := e.intake.Watermark.Restore(head.Watermark, e.now().UnixNano()); err != nil {
 		return left, fmt.Errorf("%s: %w", headPart, err)
@@ -204,4 +217,7 @@ func (e *engine) takeUp(parts map[string][]byte) (left int, err error) {
 func (e *engine) touchAll() {
 	e.heat.Touch()
 	e.intake.TouchAll()
+	if e.coupled != nil {
+		e.coupled.touched = true
+	}
 }

@@ -57,7 +57,7 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	t.accepted, errs[0] = meter.Int64Counter("otelcol_drift_heatmap_points_accepted", metric.WithUnit("{datapoint}"),
 		metric.WithDescription("Data points that counted for at least one SLO."))
 	t.refused, errs[1] = meter.Int64Counter("otelcol_drift_heatmap_points_refused", metric.WithUnit("{datapoint}"),
-		metric.WithDescription("Data points of an SLO's metric that did not count, by reason."))
+		metric.WithDescription("Data points of an SLO's metric, or of one of coupling's, that did not count, by reason."))
 	t.evicted, errs[2] = meter.Int64Counter("otelcol_drift_heatmap_evictions", metric.WithUnit("{series}"),
 		metric.WithDescription("Cells and input series forgotten because nothing was heard of them."))
 	t.dropped, errs[3] = meter.Int64Counter("otelcol_drift_heatmap_results_dropped", metric.WithUnit("{datapoint}"),
