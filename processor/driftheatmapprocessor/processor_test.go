@@ -301,6 +301,46 @@ func TestACanaryOfARatioIsCompared(t *testing.T) {
 	assert.Equal(t, "insufficient_data", r.state("model.version", "v2", "cloud.region", "us"))
 }
 
+// Guarantees: a composite has cells like its parts, with the canonical labels, and goes on after a restart.
+func TestACompositeHasCells(t *testing.T) {
+	docs := promise(0.8) + `---
+apiVersion: openslo/v1
+kind: SLI
+metadata: {name: ttft}
+spec: {thresholdMetric: {metricSource: {type: opentelemetry, spec: {metric: "vllm:time_to_first_token_seconds"}}}}
+---
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: both, annotations: {otelcol-llm.dev/slo-id: "llm:chat:both"}}
+spec:
+  service: chat
+  timeWindow: [{duration: 28d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives:
+    - {displayName: fast, target: 0.5, indicatorRef: ttft, compositeWeight: 1, op: lte, value: 0.3}
+    - {displayName: slow, target: 0.99, indicatorRef: ttft, compositeWeight: 3, op: lte, value: 0.6}
+`
+	d := newDisk()
+	r := on(t, d, docs, nil)
+	for n := range 4 {
+		values := make([]float64, 400)
+		for i := range values {
+			values[i] = []float64{0.2, 0.4}[i%2]
+		}
+		r.send(windowOf(n, cell{eu, values}))
+		if n == 2 {
+			r.save(t.Context())
+			r = on(t, d, docs, nil)
+		}
+	}
+	composite := []string{"slo_id", "llm:chat:both:composite", "cloud.region", "eu"}
+	assert.InDelta(t, (0.5+3)/4, r.last("slo.drift.observed", composite...), 0.01)
+	assert.InDelta(t, (0.5+3)/4, r.last("slo.drift.baseline", append(composite, "baseline", "dynamic")...), 0.01)
+	assert.InDelta(t, (0.5+3*0.99)/4, r.last("slo.drift.baseline", append(composite, "baseline", "static")...), 1e-4)
+	assert.Equal(t, "ok", r.state(composite...))
+	assert.InDelta(t, 1, r.last("slo.drift.state", append(composite, "unit", "ratio", "state", "ok")...), 0)
+}
+
 // Scenario: one region becomes slow.
 // Guarantees: what explains it is told with its share, what does not is not, and the explanation ends with the deviation.
 func TestADeviationIsExplained(t *testing.T) {
