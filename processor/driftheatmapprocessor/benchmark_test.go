@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 )
 
 // load makes a batch of cumulative TTFT histograms, one a cell, with 6 attributes and vLLM's boundaries.
@@ -229,9 +231,9 @@ func BenchmarkCheckpoint(b *testing.B) {
 		r.touchAll()
 		r.mu.Unlock()
 		begin := time.Now()
-		taken := r.take()
+		taken := r.Take()
 		held += time.Since(begin)
-		parts, err := taken.encode()
+		parts, err := frame.Encode(taken)
 		require.NoError(b, err)
 		size = 0
 		for _, part := range parts {

@@ -572,7 +572,7 @@ func TestACheckpointOfAnotherKindBeginsEmpty(t *testing.T) {
 	assert.Zero(t, r.heat.Len())
 	r = on(t, d, promise(0.2), nil)
 	assert.Equal(t, 1, r.heat.Len())
-	require.NoError(t, r.store.Save(t.Context(), map[string][]byte{headPart: []byte("\x82\x01nonsense")}, nil))
+	require.NoError(t, r.keeper.Store().Save(t.Context(), map[string][]byte{headPart: []byte("\x82\x01nonsense")}, nil))
 	r = on(t, d, promise(0.2), nil)
 	assert.False(t, r.known)
 	assert.Zero(t, r.heat.Len())

@@ -49,7 +49,7 @@ func (e *engine) publish(ctx context.Context) {
 		}
 	}
 	if lost += e.outbox.TakeDropped(); lost > 0 {
-		e.own.dropped.Add(ctx, lost)
+		e.own.Dropped.Add(ctx, lost)
 	}
 }
 

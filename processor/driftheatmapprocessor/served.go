@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
 	"github.com/otelcol-llm/otelcol-llm/internal/delta"
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 )
@@ -212,7 +212,7 @@ func (c *coupled) takeEngines() []servedState {
 }
 
 // restore takes up what was learned from the same metrics, told apart by the same attributes; otherwise it begins anew.
-func (c *coupled) restore(st *couplingState, engines []byte, now int64) error {
+func (c *coupled) restore(st *couplingState, parts map[string][]byte, now int64) error {
 	if !slices.Equal(st.By, c.cfg.By) || !slices.Equal(st.Metrics, c.names()) {
 		return nil
 	}
@@ -220,12 +220,12 @@ func (c *coupled) restore(st *couplingState, engines []byte, now int64) error {
 	if err := c.curves.Restore(st.Cells, len(st.By)); err != nil {
 		return err
 	}
-	if engines == nil {
+	if _, ok := parts[enginesPart]; !ok {
 		return nil
 	}
 	var all []servedState
-	if err := checkpoint.Decode(engines, &all); err != nil {
-		return fmt.Errorf("%s: %w", enginesPart, err)
+	if err := frame.Get(parts, enginesPart, &all); err != nil {
+		return err
 	}
 	for i := range all {
 		if len(c.engines) >= c.max {
