@@ -34,13 +34,10 @@ type headState struct {
 
 func newKeeper(e *engine) *frame.Keeper {
 	return &frame.Keeper{
-		State: e, Own: e.own, Logger: e.set.Logger, Now: e.wall, Name: "slo", Costs: "what is judged now",
+		State: e, Own: e.own, Logger: e.set.Logger, Now: func() time.Time { return e.now() }, Name: "slo", Costs: "what is judged now",
 		Unknown: "error budgets, counters and open violations are not known any more",
 	}
 }
-
-// wall is the time of the wall clock, which tests set.
-func (e *engine) wall() time.Time { return e.now() }
 
 func (e *engine) save(ctx context.Context) { e.keeper.Save(ctx) }
 

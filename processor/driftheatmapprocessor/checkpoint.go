@@ -45,13 +45,10 @@ type couplingState struct {
 
 func newKeeper(e *engine) *frame.Keeper {
 	return &frame.Keeper{
-		State: e, Own: e.own, Logger: e.set.Logger, Now: e.wall, Name: "drift_heatmap", Costs: "what is learned now",
+		State: e, Own: e.own, Logger: e.set.Logger, Now: func() time.Time { return e.now() }, Name: "drift_heatmap", Costs: "what is learned now",
 		Unknown: "what was normal is not known any more",
 	}
 }
-
-// wall is the time of the wall clock, which tests set.
-func (e *engine) wall() time.Time { return e.now() }
 
 func (e *engine) save(ctx context.Context) { e.keeper.Save(ctx) }
 
