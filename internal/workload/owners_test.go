@@ -46,38 +46,38 @@ func TestADeviceBelongsToTheOnlyPodThatHoldsIt(t *testing.T) {
 	}
 	shared := Owner{Shared: true}
 
-	f("a GPU", GPU(gpu0, -1), of("chat-0", "vllm"), holds("chat-0", container("vllm", gpu0, gpu1)))
-	f("another one of the pod", GPU(gpu1, -1), of("chat-0", "vllm"), holds("chat-0", container("vllm", gpu0, gpu1)))
-	f("a MIG device", GPU(mig0, -1), of("chat-0", "vllm"), holds("chat-0", container("vllm", mig0)))
-	f("held by nobody", GPU(gpu1, -1), Owner{}, holds("chat-0", container("vllm", gpu0)))
-	f("no pods", GPU(gpu1, -1), Owner{})
+	f("a GPU", Device{UUID: gpu0}, of("chat-0", "vllm"), holds("chat-0", container("vllm", gpu0, gpu1)))
+	f("another one of the pod", Device{UUID: gpu1}, of("chat-0", "vllm"), holds("chat-0", container("vllm", gpu0, gpu1)))
+	f("a MIG device", Device{UUID: mig0}, of("chat-0", "vllm"), holds("chat-0", container("vllm", mig0)))
+	f("held by nobody", Device{UUID: gpu1}, Owner{}, holds("chat-0", container("vllm", gpu0)))
+	f("no pods", Device{UUID: gpu1}, Owner{})
 
 	// dcgm-exporter#587, #582: a GPU that is shared is nobody's.
-	f("time-slicing", GPU(gpu0, -1), shared, holds("chat-0", container("vllm", gpu0+"::0")), holds("chat-1", container("vllm", gpu0+"::1")))
-	f("three pods", GPU(gpu0, -1), shared, holds("a", container("c", gpu0+"::0")), holds("b", container("c", gpu0+"::1")), holds("a", container("c", gpu0+"::2")))
-	f("the only one of a shared GPU", GPU(gpu0, -1), of("chat-0", "vllm"), holds("chat-0", container("vllm", gpu0+"::0")))
-	f("two shares of one pod", GPU(gpu0, -1), of("chat-0", "vllm"), holds("chat-0", container("vllm", gpu0+"::0", gpu0+"::3")))
-	f("a shared MIG device", GPU(mig0, -1), shared, holds("chat-0", container("vllm", mig0+"::0")), holds("chat-1", container("vllm", mig0+"::1")))
-	f("two containers of one pod", GPU(gpu0, -1), of("chat-0", ""), holds("chat-0", container("vllm", gpu0+"::0"), container("lora", gpu0+"::1")))
-	f("pods of one name in two namespaces", GPU(gpu0, -1), shared, holds("chat-0", container("vllm", gpu0+"::0")),
+	f("time-slicing", Device{UUID: gpu0}, shared, holds("chat-0", container("vllm", gpu0+"::0")), holds("chat-1", container("vllm", gpu0+"::1")))
+	f("three pods", Device{UUID: gpu0}, shared, holds("a", container("c", gpu0+"::0")), holds("b", container("c", gpu0+"::1")), holds("a", container("c", gpu0+"::2")))
+	f("the only one of a shared GPU", Device{UUID: gpu0}, of("chat-0", "vllm"), holds("chat-0", container("vllm", gpu0+"::0")))
+	f("two shares of one pod", Device{UUID: gpu0}, of("chat-0", "vllm"), holds("chat-0", container("vllm", gpu0+"::0", gpu0+"::3")))
+	f("a shared MIG device", Device{UUID: mig0}, shared, holds("chat-0", container("vllm", mig0+"::0")), holds("chat-1", container("vllm", mig0+"::1")))
+	f("two containers of one pod", Device{UUID: gpu0}, of("chat-0", ""), holds("chat-0", container("vllm", gpu0+"::0"), container("lora", gpu0+"::1")))
+	f("pods of one name in two namespaces", Device{UUID: gpu0}, shared, holds("chat-0", container("vllm", gpu0+"::0")),
 		&podresources.PodResources{Namespace: "beta", Name: "chat-0", Containers: []*podresources.ContainerResources{container("vllm", gpu0+"::1")}})
 
 	// GKE's device plugin.
-	f("by number", GPU(gpu0, 0), of("chat-0", "vllm"), holds("chat-0", container("vllm", "nvidia0")))
-	f("a GPU instance", MIG(mig0, 0, 1), of("chat-0", "vllm"), holds("chat-0", container("vllm", "nvidia0/gi1")))
-	f("an instance is not its GPU", GPU(gpu0, 0), Owner{}, holds("chat-0", container("vllm", "nvidia0/gi1")))
-	f("nor another instance", MIG(mig0, 0, 2), Owner{}, holds("chat-0", container("vllm", "nvidia0/gi1")))
-	f("an unknown number is not the first", GPU(gpu0, -1), Owner{}, holds("chat-0", container("vllm", "nvidia0")))
-	f("no number", GPU(gpu0, 0), Owner{}, holds("chat-0", container("vllm", "nvidia", "nvidia-1", "nvidia0/gi", "nvidia0/gix", "nvidiactl", "")))
-	f("a virtual share", GPU(gpu0, 0), shared, holds("chat-0", container("vllm", "nvidia0/vgpu0")), holds("chat-1", container("vllm", "nvidia0/vgpu1")))
+	f("by number", Device{UUID: gpu0, Aliases: []string{"nvidia0", "gpu-0"}}, of("chat-0", "vllm"), holds("chat-0", container("vllm", "nvidia0")))
+	f("a GPU instance", Device{UUID: mig0, Aliases: []string{"nvidia0/gi1"}}, of("chat-0", "vllm"), holds("chat-0", container("vllm", "nvidia0/gi1")))
+	f("an instance is not its GPU", Device{UUID: gpu0, Aliases: []string{"nvidia0", "gpu-0"}}, Owner{}, holds("chat-0", container("vllm", "nvidia0/gi1")))
+	f("nor another instance", Device{UUID: mig0, Aliases: []string{"nvidia0/gi2"}}, Owner{}, holds("chat-0", container("vllm", "nvidia0/gi1")))
+	f("an unknown number is not the first", Device{UUID: gpu0}, Owner{}, holds("chat-0", container("vllm", "nvidia0")))
+	f("no number", Device{UUID: gpu0, Aliases: []string{"nvidia0", "gpu-0"}}, Owner{}, holds("chat-0", container("vllm", "nvidia", "nvidia-1", "nvidia0/gi", "nvidia0/gix", "nvidiactl", "")))
+	f("a virtual share", Device{UUID: gpu0, Aliases: []string{"nvidia0", "gpu-0"}}, shared, holds("chat-0", container("vllm", "nvidia0/vgpu0")), holds("chat-1", container("vllm", "nvidia0/vgpu1")))
 
 	// Dynamic resource allocation.
-	f("a claim", GPU(gpu0, 0), of("chat-0", "vllm"), holds("chat-0", claim("vllm", "gpu.nvidia.com", "gpu-0")))
-	f("a claim of two pods", GPU(gpu0, 0), shared, holds("chat-0", claim("vllm", "gpu.nvidia.com", "gpu-0")), holds("chat-1", claim("vllm", "gpu.nvidia.com", "gpu-0")))
-	f("a MIG device of a claim", GPU(gpu0, 0), Owner{}, holds("chat-0", claim("vllm", "gpu.nvidia.com", "gpu-0-mig-1g.10gb-19-0")))
-	f("another driver's", GPU(gpu0, 0), Owner{}, holds("chat-0", claim("vllm", "gpu.example.com", "gpu-0")))
+	f("a claim", Device{UUID: gpu0, Aliases: []string{"nvidia0", "gpu-0"}}, of("chat-0", "vllm"), holds("chat-0", claim("vllm", "gpu.nvidia.com", "gpu-0")))
+	f("a claim of two pods", Device{UUID: gpu0, Aliases: []string{"nvidia0", "gpu-0"}}, shared, holds("chat-0", claim("vllm", "gpu.nvidia.com", "gpu-0")), holds("chat-1", claim("vllm", "gpu.nvidia.com", "gpu-0")))
+	f("a MIG device of a claim", Device{UUID: gpu0, Aliases: []string{"nvidia0", "gpu-0"}}, Owner{}, holds("chat-0", claim("vllm", "gpu.nvidia.com", "gpu-0-mig-1g.10gb-19-0")))
+	f("another driver's", Device{UUID: gpu0, Aliases: []string{"nvidia0", "gpu-0"}}, Owner{}, holds("chat-0", claim("vllm", "gpu.example.com", "gpu-0")))
 
-	f("no GPU", GPU("0000:3b:00.0", -1), Owner{}, holds("net-0", container("dpdk", "0000:3b:00.0")))
+	f("no GPU", Device{UUID: "0000:3b:00.0"}, Owner{}, holds("net-0", container("dpdk", "0000:3b:00.0")))
 }
 
 func TestDevicesAreLimited(t *testing.T) {
@@ -88,7 +88,7 @@ func TestDevicesAreLimited(t *testing.T) {
 	o := ownersOf([]*podresources.PodResources{holds("chat-0", container("vllm", ids...))}, 1)
 	assert.Len(t, o.of, maxDevices)
 	assert.Equal(t, 10, o.beyond)
-	_, ok := o.owner(GPU("GPU-0", -1))
+	_, ok := o.owner(Device{UUID: "GPU-0"})
 	assert.True(t, ok)
 }
 

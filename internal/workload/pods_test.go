@@ -94,7 +94,7 @@ func listening(t testing.TB, opts PodsOptions) (*Pods, func() []error) {
 
 func knows(p *Pods, device, pod string) func() bool {
 	return func() bool {
-		owner, ok := p.Owner(GPU(device, -1))
+		owner, ok := p.Owner(Device{UUID: device})
 		return ok && owner.Pod == pod
 	}
 }
@@ -103,10 +103,10 @@ func TestTheKubeletSaysWhoHoldsADevice(t *testing.T) {
 	k := newKubelet(t, holds("chat-0", container("vllm", gpu0)))
 	p, heard := listening(t, PodsOptions{Socket: k.socket})
 	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, time.Millisecond)
-	owner, ok := p.Owner(GPU(gpu0, -1))
+	owner, ok := p.Owner(Device{UUID: gpu0})
 	assert.True(t, ok)
 	assert.Equal(t, Owner{Names: Names{Namespace: "llm", Pod: "chat-0", Container: "vllm"}}, owner)
-	_, ok = p.Owner(GPU(gpu1, -1))
+	_, ok = p.Owner(Device{UUID: gpu1})
 	assert.False(t, ok)
 	known, beyond := p.Devices()
 	assert.Equal(t, 1, known)
@@ -123,7 +123,7 @@ func TestAKubeletThatComesLaterIsFound(t *testing.T) {
 	p, heard := listening(t, PodsOptions{Socket: socket})
 	require.Eventually(t, func() bool { return len(heard()) == 1 }, soon, time.Millisecond)
 	require.ErrorIs(t, heard()[0], fs.ErrNotExist)
-	_, ok := p.Owner(GPU(gpu0, -1))
+	_, ok := p.Owner(Device{UUID: gpu0})
 	assert.False(t, ok)
 
 	k := &kubelet{socket: socket, pods: []*podresources.PodResources{holds("chat-0", container("vllm", gpu0))}}
@@ -146,7 +146,7 @@ func TestAKubeletMayRestart(t *testing.T) {
 	require.Error(t, heard()[1])
 	assert.NotErrorIs(t, heard()[1], fs.ErrNotExist)
 	assert.True(t, knows(p, gpu0, "chat-0")())
-	require.Eventually(t, func() bool { _, ok := p.Owner(GPU(gpu0, -1)); return !ok }, soon, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, ok := p.Owner(Device{UUID: gpu0}); return !ok }, soon, 10*time.Millisecond)
 
 	require.NoError(t, os.Remove(k.socket))
 	k.set(func() { k.pods = []*podresources.PodResources{holds("chat-1", container("vllm", gpu0))} })
@@ -161,7 +161,7 @@ func TestASlowKubeletBlocksNobody(t *testing.T) {
 	k.set(func() { k.slow = forever })
 	started := time.Now()
 	p, heard := listening(t, PodsOptions{Socket: k.socket, Timeout: 200 * time.Millisecond})
-	_, ok := p.Owner(GPU(gpu0, -1))
+	_, ok := p.Owner(Device{UUID: gpu0})
 	p.Hurry()
 	assert.False(t, ok)
 	assert.Less(t, time.Since(started), 100*time.Millisecond)

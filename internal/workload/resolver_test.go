@@ -53,10 +53,10 @@ func TestAPodsLabelsOnAProcess(t *testing.T) {
 
 	want := Process{PID: pid(cmd), Start: r.Resolve(pid(cmd), Device{}, second).Start, Executable: "vllm",
 		Cgroup: Cgroup{ContainerID: id1, PodUID: uid1}}
-	assert.Equal(t, want, r.Resolve(pid(cmd), GPU(gpu1, -1), second), "shared: what the control group tells, and no name")
+	assert.Equal(t, want, r.Resolve(pid(cmd), Device{UUID: gpu1}, second), "shared: what the control group tells, and no name")
 	want.Names = Names{Namespace: "llm", Pod: "chat-0", Container: "vllm"}
-	assert.Equal(t, want, r.Resolve(pid(cmd), GPU(gpu0, -1), second))
-	assert.Equal(t, want, r.Resolve(pid(cmd), GPU(gpu0, -1), 2*second))
+	assert.Equal(t, want, r.Resolve(pid(cmd), Device{UUID: gpu0}, second))
+	assert.Equal(t, want, r.Resolve(pid(cmd), Device{UUID: gpu0}, 2*second))
 }
 
 // Scenario: three pods share a GPU by time-slicing (dcgm-exporter#587, #582), one process of each runs there.
@@ -73,16 +73,16 @@ func TestPodsThatShareADeviceAreToldApartOrNotNamed(t *testing.T) {
 	}
 	r := newResolver(t, Options{ProcRoot: root, Pods: p, KubeletLogs: logs})
 	for i, pod := range []string{"a", "b", "d"} {
-		got := r.Resolve(uint32(100+i), GPU(gpu0, -1), second)
+		got := r.Resolve(uint32(100+i), Device{UUID: gpu0}, second)
 		assert.Empty(t, got.Names, pod)
 		assert.Equal(t, ids[pod], got.ContainerID)
 	}
 	for pod, id := range ids {
 		require.NoError(t, os.WriteFile(filepath.Join(logs, pod+"_llm_c-"+id+".log"), nil, 0o600))
 	}
-	assert.Empty(t, r.Resolve(100, GPU(gpu0, -1), 2*second).Names, "the folder is not looked at all the time")
+	assert.Empty(t, r.Resolve(100, Device{UUID: gpu0}, 2*second).Names, "the folder is not looked at all the time")
 	for i, pod := range []string{"a", "b", "d"} {
-		assert.Equal(t, Names{Namespace: "llm", Pod: pod, Container: "c"}, r.Resolve(uint32(100+i), GPU(gpu0, -1), 10*second).Names)
+		assert.Equal(t, Names{Namespace: "llm", Pod: pod, Container: "c"}, r.Resolve(uint32(100+i), Device{UUID: gpu0}, 10*second).Names)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestAStrangerOnADeviceTakesNoName(t *testing.T) {
 	require.Eventually(t, func() bool { return k.times() == 2 }, soon, time.Millisecond)
 	r := newResolver(t, Options{Pods: p})
 	named := func(cmd *exec.Cmd, now int64) bool {
-		return r.Resolve(pid(cmd), GPU(gpu0, -1), now*second).Pod == "chat-0"
+		return r.Resolve(pid(cmd), Device{UUID: gpu0}, now*second).Pod == "chat-0"
 	}
 	require.Eventually(t, func() bool { return named(own, 1) }, soon, time.Millisecond)
 	assert.False(t, named(host, 1))
@@ -138,7 +138,7 @@ func TestAnOldAnswerIsNotAboutANewProcess(t *testing.T) {
 	now := second
 	require.Eventually(t, func() bool {
 		now += second
-		pod := r.Resolve(pid(cmd), GPU(gpu0, -1), now).Pod
+		pod := r.Resolve(pid(cmd), Device{UUID: gpu0}, now).Pod
 		assert.NotEqual(t, "old-0", pod)
 		return pod == "new-0"
 	}, soon, 10*time.Millisecond)
@@ -155,9 +155,9 @@ func TestAPodMayBeReplacedByOneOfTheSameName(t *testing.T) {
 	p, _ := listening(t, PodsOptions{Socket: k.socket})
 	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, time.Millisecond)
 	r := newResolver(t, Options{Pods: p})
-	require.Eventually(t, func() bool { return r.Resolve(pid(before), GPU(gpu0, -1), second).Pod == "chat-0" }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return r.Resolve(pid(before), Device{UUID: gpu0}, second).Pod == "chat-0" }, soon, time.Millisecond)
 	end(before)
-	assert.Equal(t, "chat-0", r.Resolve(pid(after), GPU(gpu0, -1), 2*second).Pod)
+	assert.Equal(t, "chat-0", r.Resolve(pid(after), Device{UUID: gpu0}, 2*second).Pod)
 }
 
 func holdsOnly(pod string) []*podresources.PodResources {
@@ -242,7 +242,7 @@ func TestAProcessThatIsNotThereIsNotKnown(t *testing.T) {
 	f := func(name string, prepare func()) {
 		t.Helper()
 		prepare()
-		assert.Equal(t, Process{PID: 7}, r.Resolve(7, GPU(gpu0, -1), second), name)
+		assert.Equal(t, Process{PID: 7}, r.Resolve(7, Device{UUID: gpu0}, second), name)
 		assert.Zero(t, r.Len(), name)
 	}
 	write := func(file, content string) {
@@ -302,10 +302,10 @@ func TestAKnownProcessCostsNoAllocation(t *testing.T) {
 	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, time.Millisecond)
 	r := newResolver(t, Options{Pods: p})
 	now := int64(0)
-	require.Equal(t, "chat-0", r.Resolve(pid(cmd), GPU(gpu0, -1), second).Pod)
+	require.Equal(t, "chat-0", r.Resolve(pid(cmd), Device{UUID: gpu0}, second).Pod)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		now++
-		if r.Resolve(pid(cmd), GPU(gpu0, -1), second+now).Pod != "chat-0" {
+		if r.Resolve(pid(cmd), Device{UUID: gpu0}, second+now).Pod != "chat-0" {
 			t.Error("lost")
 		}
 	}))
@@ -334,7 +334,7 @@ func BenchmarkResolve(b *testing.B) {
 		for b.Loop() {
 			now++
 			for _, cmd := range cmds {
-				r.Resolve(pid(cmd), GPU("GPU-a", -1), now)
+				r.Resolve(pid(cmd), Device{UUID: "GPU-a"}, now)
 			}
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/20, "ns/process")
@@ -344,7 +344,7 @@ func BenchmarkResolve(b *testing.B) {
 		for b.Loop() {
 			r := NewResolver(Options{Pods: p})
 			for _, cmd := range cmds {
-				r.Resolve(pid(cmd), GPU("GPU-a", -1), second)
+				r.Resolve(pid(cmd), Device{UUID: "GPU-a"}, second)
 			}
 			r.Close()
 		}
