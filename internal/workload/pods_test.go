@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+const soon = 10 * time.Second
+
+// kubelet answers List on a real socket, and nothing else: Get is Unimplemented, as in many.
+type kubelet struct {
+	podresources.UnimplementedPodResourcesListerServer
+	socket string
+	server *grpc.Server
+
+	mu    sync.Mutex
+	pods  []*podresources.PodResources
+	asked int
+	slow  chan struct{} // when not nil, an answer waits for it
+}
+
+func newKubelet(t testing.TB, pods ...*podresources.PodResources) *kubelet {
+	k := &kubelet{socket: filepath.Join(t.TempDir(), "kubelet.sock"), pods: pods}
+	k.start(t)
+	t.Cleanup(func() { k.server.Stop() })
+	return k
+}
+
+func (k *kubelet) start(t testing.TB) {
+	listener, err := net.Listen("unix", k.socket)
+	require.NoError(t, err)
+	k.server = grpc.NewServer()
+	podresources.RegisterPodResourcesListerServer(k.server, k)
+	go func() { _ = k.server.Serve(listener) }() // ends with Stop
+}
+
+func (k *kubelet) List(ctx context.Context, _ *podresources.ListPodResourcesRequest) (*podresources.ListPodResourcesResponse, error) {
+	k.mu.Lock()
+	k.asked++
+	pods, slow := k.pods, k.slow
+	k.mu.Unlock()
+	if slow != nil {
+		select {
+		case <-slow:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return &podresources.ListPodResourcesResponse{PodResources: pods}, nil
+}
+
+func (k *kubelet) set(change func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change()
+}
+
+func (k *kubelet) times() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.asked
+}
+
+// listening is Pods beside what OnChange has heard.
+func listening(t testing.TB, opts PodsOptions) (*Pods, func() []error) {
+	var mu sync.Mutex
+	var heard []error
+	opts.OnChange = func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard = append(heard, err)
+	}
+	p := NewPods(opts)
+	t.Cleanup(p.Close)
+	return p, func() []error {
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]error(nil), heard...)
+	}
+}
+
+func knows(p *Pods, device, pod string) func() bool {
+	return func() bool {
+		owner, ok := p.Owner(Device{UUID: device})
+		return ok && owner.Pod == pod
+	}
+}
+
+func TestTheKubeletSaysWhoHoldsADevice(t *testing.T) {
+	k := newKubelet(t, holds("chat-0", container("vllm", gpu0)))
+	p, heard := listening(t, PodsOptions{Socket: k.socket})
+	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, time.Millisecond)
+	owner, ok := p.Owner(Device{UUID: gpu0})
+	assert.True(t, ok)
+	assert.Equal(t, Owner{Names: Names{Namespace: "llm", Pod: "chat-0", Container: "vllm"}}, owner)
+	_, ok = p.Owner(Device{UUID: gpu1})
+	assert.False(t, ok)
+	known, beyond := p.Devices()
+	assert.Equal(t, 1, known)
+	assert.Zero(t, beyond)
+	assert.Equal(t, []error{nil}, heard())
+	p.Close()
+	p.Close()
+}
+
+// Scenario: a machine without a kubelet, on which one is started later.
+// Guarantees: one word about it, that the socket is missing; then the pods, without a restart.
+func TestAKubeletThatComesLaterIsFound(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "kubelet.sock")
+	p, heard := listening(t, PodsOptions{Socket: socket})
+	require.Eventually(t, func() bool { return len(heard()) == 1 }, soon, time.Millisecond)
+	require.ErrorIs(t, heard()[0], fs.ErrNotExist)
+	_, ok := p.Owner(Device{UUID: gpu0})
+	assert.False(t, ok)
+
+	k := &kubelet{socket: socket, pods: []*podresources.PodResources{holds("chat-0", container("vllm", gpu0))}}
+	k.start(t)
+	defer k.server.Stop()
+	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, 10*time.Millisecond)
+	assert.Equal(t, 2, len(heard()))
+	assert.NoError(t, heard()[1])
+}
+
+// Scenario: the kubelet ends, leaves its socket behind, and starts anew with other pods.
+// Guarantees: what it said holds for MaxAge, then nothing is known; then the new pods are.
+func TestAKubeletMayRestart(t *testing.T) {
+	k := newKubelet(t, holds("chat-0", container("vllm", gpu0)))
+	p, heard := listening(t, PodsOptions{Socket: k.socket, Interval: 10 * time.Millisecond, MaxAge: 2 * time.Second})
+	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, time.Millisecond)
+	k.server.Stop()
+	require.NoError(t, os.WriteFile(k.socket, nil, 0o600)) // as after a crash: a file on which nobody listens
+	require.Eventually(t, func() bool { return len(heard()) == 2 }, soon, time.Millisecond)
+	require.Error(t, heard()[1])
+	assert.NotErrorIs(t, heard()[1], fs.ErrNotExist)
+	assert.True(t, knows(p, gpu0, "chat-0")())
+	require.Eventually(t, func() bool { _, ok := p.Owner(Device{UUID: gpu0}); return !ok }, soon, 10*time.Millisecond)
+
+	require.NoError(t, os.Remove(k.socket))
+	k.set(func() { k.pods = []*podresources.PodResources{holds("chat-1", container("vllm", gpu0))} })
+	k.start(t)
+	require.Eventually(t, knows(p, gpu0, "chat-1"), soon, 10*time.Millisecond)
+}
+
+// Scenario: a kubelet that does not answer. Guarantees: nobody waits for it, and the deadline holds.
+func TestASlowKubeletBlocksNobody(t *testing.T) {
+	k := newKubelet(t, holds("chat-0", container("vllm", gpu0)))
+	forever := make(chan struct{})
+	k.set(func() { k.slow = forever })
+	started := time.Now()
+	p, heard := listening(t, PodsOptions{Socket: k.socket, Timeout: 200 * time.Millisecond})
+	_, ok := p.Owner(Device{UUID: gpu0})
+	p.Hurry()
+	assert.False(t, ok)
+	assert.Less(t, time.Since(started), 100*time.Millisecond)
+	require.Eventually(t, func() bool { return len(heard()) == 1 }, soon, time.Millisecond)
+	assert.ErrorContains(t, heard()[0], "DeadlineExceeded")
+
+	k.set(func() { k.slow = nil })
+	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, 10*time.Millisecond)
+
+	k.set(func() { k.slow = forever })
+	p.Hurry()
+	time.Sleep(time.Second)
+	stopped := time.Now()
+	p.Close()
+	assert.Less(t, time.Since(stopped), time.Second, "a question that is under way does not hold the end up")
+}
+
+// Guarantees: a hurry is answered within a second or so, and a thousand of them are one question.
+func TestAHurryIsOneQuestion(t *testing.T) {
+	k := newKubelet(t)
+	p, _ := listening(t, PodsOptions{Socket: k.socket, Interval: time.Hour})
+	require.Eventually(t, func() bool { return k.times() == 1 }, soon, time.Millisecond)
+	for range 1000 {
+		p.Hurry()
+	}
+	require.Eventually(t, func() bool { return k.times() == 2 }, soon, time.Millisecond)
+	time.Sleep(1500 * time.Millisecond)
+	assert.Equal(t, 2, k.times())
+}
