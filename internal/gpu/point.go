@@ -139,7 +139,7 @@ var Rows = [Points]Row{
 	NVLinkReceiveRate:     {Metric: nvlinkThroughput, Value: "receive", Max: maxRate, DCGM: Field{1012, 1}, GPM: Field{60, mebi}, Needs: "NVLink, profiling"},
 	NVLinkTransmitRate:    {Metric: nvlinkThroughput, Value: "transmit", Max: maxRate, DCGM: Field{1011, 1}, GPM: Field{61, mebi}, Needs: "NVLink, profiling"},
 	Power:                 {Metric: power, Max: maxPower, NVML: "GetPowerUsage", DCGM: Field{155, 1}},
-	PowerLimit:            {Metric: powerLimit, Max: maxPower, NVML: "GetEnforcedPowerLimit", DCGM: Field{160, 1}},
+	PowerLimit:            {Metric: powerLimit, Max: maxPower, NVML: "GetEnforcedPowerLimit", DCGM: Field{164, 1}},
 	Energy:                {Metric: energy, NVML: "GetTotalEnergyConsumption", DCGM: Field{156, milli}, Needs: "Volta"},
 	Temperature:           {Metric: temperature, Value: "gpu", Max: maxTemperature, NVML: "GetTemperature", DCGM: Field{150, 1}},
 	MemoryTemperature:     {Metric: temperature, Value: "memory", Max: maxTemperature, NVML: "field 82", DCGM: Field{140, 1}, Needs: "HBM"},
