@@ -2,6 +2,8 @@
 
 package gpu
 
+import "math"
+
 // Point is one value that a device or a process can have: a place in Rows.
 type Point uint8
 
@@ -91,6 +93,14 @@ const (
 type Field struct {
 	ID    uint16
 	Scale float64
+}
+
+// In is a value of the field in the unit of the metric. A percentage is divided: 57 × 0.01 is no decimal.
+func (f Field) In(v float64) float64 {
+	if f.Scale < 1 {
+		return v / math.Round(1/f.Scale)
+	}
+	return v * f.Scale
 }
 
 // Row is what the table says of a point.

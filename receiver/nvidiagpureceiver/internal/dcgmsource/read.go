@@ -178,7 +178,7 @@ func set(d *gpu.Device, f *field, want *gpu.Set, number float64, integer uint64)
 		switch {
 		case !want.Has(p):
 		case row.Metric.Double:
-			d.Set(p, number*row.DCGM.Scale)
+			d.Set(p, row.DCGM.In(number))
 		default:
 			d.SetInt(p, integer*uint64(row.DCGM.Scale))
 		}
