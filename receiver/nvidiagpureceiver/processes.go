@@ -110,14 +110,13 @@ func (w *writer) endProcess(p *process) {
 func (w *writer) endPoint(p *process, at gpu.Point) {
 	if p.points.Has(at) {
 		p.points.Remove(at)
-		p.label(w.ended(gpu.Rows[at].Value))
+		p.label(w.ended(gpu.Rows[at].Value, p.attributes()))
 	}
 }
 
 func (w *writer) ofProcess(p *process, at gpu.Point) pmetric.NumberDataPoint {
 	p.points.Add(at)
 	point := w.point()
-	attributes := w.label(point, gpu.Rows[at].Value)
-	p.label(attributes)
+	p.label(w.label(point, gpu.Rows[at].Value, p.attributes()))
 	return point
 }

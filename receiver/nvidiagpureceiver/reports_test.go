@@ -17,15 +17,11 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.opentelemetry.io/collector/receiver/receivertest"
-	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/fakegpu"
 	"github.com/otelcol-llm/otelcol-llm/internal/fakegpu/fakegputest"
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
 	"github.com/otelcol-llm/otelcol-llm/internal/workload"
-	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/metadata"
 )
 
 // What users of today's tools have reported, one test each. Where a report is about a driver, the driver is a fake.
@@ -190,12 +186,12 @@ func TestReport7HandlesAreGivenBackOnDemand(t *testing.T) {
 // Guarantees: the signal is SIGUSR1, and the engine listens to it.
 func TestReport7TheSignalIsHeard(t *testing.T) {
 	r := newRig(t, one, nil)
-	r.engine.now = time.Now
+	r.now = time.Now
 	require.NoError(t, r.Start(t.Context(), nil))
 	require.Eventually(t, func() bool { return r.own.connected.Load() == 1 }, 10*time.Second, time.Millisecond)
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
 	require.Eventually(t, func() bool { return r.own.connected.Load() == 0 }, 10*time.Second, time.Millisecond)
-	r.engine.stop()
+	r.stop()
 	r.done.Wait()
 	r.resolver.Close()
 	assert.Equal(t, 1, r.source.closed)
@@ -376,14 +372,11 @@ func TestReport15MemoryIsBounded(t *testing.T) {
 		m.UUID, m.Parent = fmt.Sprintf("MIG-%d", i), d.UUID
 		m.SetInt(gpu.MemoryUsage, uint64(i))
 	}, nil)
-	r.engine.metrics, r.engine.logs = discard{}, nil
-	quiet, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverCreateSettings: receivertest.NewNopSettings(metadata.Type)})
-	require.NoError(t, err)
-	r.engine.report, r.engine.log = quiet, zap.NewNop() // the rig's remember every span and every line
+	r.quiet()
 	scrapes := func(n int) uint64 {
 		for range n {
 			i++
-			r.engine.happened(gpu.Event{Time: int64(i), UUID: "GPU-0", Code: uint64(i)})
+			r.happened(gpu.Event{Time: int64(i), UUID: "GPU-0", Code: uint64(i)})
 			r.clock = r.clock.Add(r.step(t.Context()))
 			r.source.wanted = nil
 		}

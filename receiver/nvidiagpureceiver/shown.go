@@ -115,3 +115,8 @@ func (p *process) label(m pcommon.Map) {
 		}
 	}
 }
+
+// attributes is how many label writes.
+func (p *process) attributes() int {
+	return 1 + set(p.Executable) + set(p.ContainerID) + set(p.Namespace) + set(p.Pod) + set(p.PodUID) + set(p.Container)
+}

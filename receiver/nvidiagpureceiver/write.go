@@ -109,7 +109,7 @@ func (w *writer) values(d *gpu.Device, m *ledger.Device) {
 	for _, p := range c.points {
 		if !d.Has(p) {
 			if told.Has(p) {
-				w.ended(gpu.Rows[p].Value)
+				w.ended(gpu.Rows[p].Value, 0)
 				told.Remove(p)
 			}
 			continue
@@ -131,9 +131,10 @@ func (w *writer) values(d *gpu.Device, m *ledger.Device) {
 			}
 			point.SetStartTimestamp(pcommon.Timestamp(since))
 		}
-		attributes := w.label(point, gpu.Rows[p].Value)
 		if d.Unified && p <= gpu.MemoryUtilization {
-			attributes.PutStr(gpu.AttributeMemory, "unified")
+			w.label(point, gpu.Rows[p].Value, 1).PutStr(gpu.AttributeMemory, "unified")
+		} else {
+			w.label(point, gpu.Rows[p].Value, 0)
 		}
 	}
 }
@@ -148,7 +149,7 @@ func (w *writer) status(current gpu.State) {
 		} else {
 			point.SetIntValue(0)
 		}
-		w.label(point, state.String())
+		w.label(point, state.String(), 0)
 	}
 }
 
@@ -178,7 +179,7 @@ func (w *writer) xid(since int64, count uint64) pcommon.Map {
 	point := w.point()
 	point.SetStartTimestamp(pcommon.Timestamp(since))
 	point.SetIntValue(int64(count))
-	return w.label(point, "")
+	return w.label(point, "", 1)
 }
 
 // end ends all series of a device.
@@ -195,19 +196,19 @@ func (w *writer) end() {
 		case !sh.points.Any(c.points...):
 		case c.points[0] == gpu.StatusPoint:
 			for state := range gpu.States {
-				w.ended(state.String())
+				w.ended(state.String(), 0)
 			}
 		case c.points[0] == gpu.XidPoint:
 			for _, code := range sh.codes {
-				w.ended("").PutInt(gpu.AttributeXid, int64(code))
+				w.ended("", 1).PutInt(gpu.AttributeXid, int64(code))
 			}
 			if sh.overflow {
-				w.ended("").PutBool("otel.metric.overflow", true)
+				w.ended("", 1).PutBool("otel.metric.overflow", true)
 			}
 		default:
 			for _, p := range c.points {
 				if sh.points.Has(p) {
-					w.ended(gpu.Rows[p].Value)
+					w.ended(gpu.Rows[p].Value, 0)
 				}
 			}
 		}
@@ -215,16 +216,17 @@ func (w *writer) end() {
 }
 
 // ended ends a series of the column (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#no-recorded-value).
-func (w *writer) ended(value string) pcommon.Map {
+func (w *writer) ended(value string, more int) pcommon.Map {
 	point := w.point()
 	point.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-	return w.label(point, value)
+	return w.label(point, value, more)
 }
 
-// label writes the attributes of a point of the column.
-func (w *writer) label(point pmetric.NumberDataPoint, value string) pcommon.Map {
+// label writes the attributes of a point of the column, and leaves room for more.
+func (w *writer) label(point pmetric.NumberDataPoint, value string, more int) pcommon.Map {
 	attributes := point.Attributes()
-	attributes.EnsureCapacity(5)
+	// Half of what a scrape allocates is room for attributes: as much as is used.
+	attributes.EnsureCapacity(2 + set(w.of.parent) + set(w.column.Type) + set(value) + more)
 	w.of.label(attributes)
 	if w.column.Type != "" {
 		attributes.PutStr("hw.type", w.column.Type)
@@ -233,6 +235,14 @@ func (w *writer) label(point pmetric.NumberDataPoint, value string) pcommon.Map 
 		attributes.PutStr(w.column.Attribute, value)
 	}
 	return attributes
+}
+
+// set is 1 for a text that is not empty.
+func set(text string) int {
+	if text == "" {
+		return 0
+	}
+	return 1
 }
 
 // point appends a point to the column, the metric and the resource of which are there from their first point on.
