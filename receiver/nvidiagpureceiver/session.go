@@ -96,7 +96,7 @@ func (e *engine) close() {
 		e.log.Debug("the source did not close as it should", zap.Error(err))
 	}
 	e.open = false
-	e.own.connected.Store(0)
+	e.own.closed()
 }
 
 // release gives the handles back for a while, because an operator asks for it.

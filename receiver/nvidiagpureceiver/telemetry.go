@@ -88,6 +88,13 @@ func (t *telemetry) scraped(ctx context.Context, groups string, ok bool, took ti
 	t.durations.Record(ctx, took.Seconds(), metric.WithAttributes(of))
 }
 
+// closed notes that nothing is seen any more.
+func (t *telemetry) closed() {
+	for _, gauge := range []*atomic.Int64{&t.connected, &t.devices, &t.processes} {
+		gauge.Store(0)
+	}
+}
+
 // saw notes what a reading has found.
 func (t *telemetry) saw(ctx context.Context, s *gpu.Snapshot, p *plan) {
 	for why, n := range s.Refused {
