@@ -80,35 +80,38 @@ func (s *Source) readLoads(c *card, r *reading) {
 	if !r.ok(o) {
 		return
 	}
+	processes := r.d.Processes
+	s.times = append(s.times[:0], make([]uint64, len(processes))...)
+	at := 0
+	// A sample from the future would hide all that follow.
+	bound, seen := uint64(s.now().Add(time.Second).UnixMicro()), c.seen
 	for i := range loads {
 		load := &loads[i]
-		p := r.d.Process(load.PID)
-		if p == nil || !newest(loads, load) {
+		if load.Time > seen && load.Time < bound {
+			seen = load.Time
+		}
+		if at = find(processes, load.PID, at); at == len(processes) || load.Time < s.times[at] {
 			continue
 		}
+		s.times[at] = load.Time
 		for task, percent := range [...]uint32{load.SM, load.Encoder, load.Decoder} {
 			if percent > 100 {
 				r.d.Refuse(gpu.OutOfRange)
 				continue
 			}
-			p.Utilization[task] = float64(percent) / 100
+			processes[at].Utilization[task] = float64(percent) / 100
 		}
 	}
-	// A sample from the future would hide all that follow.
-	bound := uint64(s.now().Add(time.Second).UnixMicro())
-	for i := range loads {
-		if at := loads[i].Time; at > c.seen && at < bound {
-			c.seen = at
-		}
-	}
+	c.seen = seen
 }
 
-// newest reports whether there is no later sample of the same process.
-func newest(loads []nvml.ProcessLoad, load *nvml.ProcessLoad) bool {
-	for i := range loads {
-		if other := &loads[i]; other.PID == load.PID && other.Time > load.Time {
-			return false
+// find is the place of a process, len(list) where it is not there. Samples mostly have the order of processes, so the next
+// place after the last one found is looked at first.
+func find(list []gpu.Process, pid uint32, last int) int {
+	for i := range list {
+		if at := last + i; list[at%len(list)].PID == pid {
+			return at % len(list)
 		}
 	}
-	return true
+	return len(list)
 }

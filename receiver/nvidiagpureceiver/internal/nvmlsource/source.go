@@ -37,6 +37,7 @@ type Source struct {
 	plan    plan
 	list    []nvml.Process // reused by readings
 	loads   []nvml.ProcessLoad
+	times   []uint64 // of the newest sample of each process of a device
 
 	reopenAt    time.Time // zero while no device is lost
 	reopenAfter time.Duration

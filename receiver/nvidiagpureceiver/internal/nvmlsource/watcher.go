@@ -10,7 +10,7 @@ import (
 )
 
 // patience is how long one wait for an Xid takes, and so how long a stop can take.
-const patience = 200 * time.Millisecond
+const patience = 100 * time.Millisecond
 
 // watcher waits for Xids in a goroutine of its own.
 type watcher struct {
