@@ -2,6 +2,8 @@
 
 package gpu
 
+import "math"
+
 // Point is one value that a device or a process can have: a place in Rows.
 type Point uint8
 
@@ -56,6 +58,9 @@ const (
 	ReliabilityViolation
 	ApplicationClocksViolation
 	BaseClocksViolation
+	SoftwareThermalViolation
+	HardwareThermalViolation
+	PowerBrakeViolation
 	RemappedCorrectable
 	RemappedUncorrectable
 	RemapPending
@@ -88,6 +93,14 @@ const (
 type Field struct {
 	ID    uint16
 	Scale float64
+}
+
+// In is a value of the field in the unit of the metric. A percentage is divided: 57 × 0.01 is no decimal.
+func (f Field) In(v float64) float64 {
+	if f.Scale < 1 {
+		return v / math.Round(1/f.Scale)
+	}
+	return v * f.Scale
 }
 
 // Row is what the table says of a point.
@@ -136,7 +149,7 @@ var Rows = [Points]Row{
 	NVLinkReceiveRate:     {Metric: nvlinkThroughput, Value: "receive", Max: maxRate, DCGM: Field{1012, 1}, GPM: Field{60, mebi}, Needs: "NVLink, profiling"},
 	NVLinkTransmitRate:    {Metric: nvlinkThroughput, Value: "transmit", Max: maxRate, DCGM: Field{1011, 1}, GPM: Field{61, mebi}, Needs: "NVLink, profiling"},
 	Power:                 {Metric: power, Max: maxPower, NVML: "GetPowerUsage", DCGM: Field{155, 1}},
-	PowerLimit:            {Metric: powerLimit, Max: maxPower, NVML: "GetEnforcedPowerLimit", DCGM: Field{160, 1}},
+	PowerLimit:            {Metric: powerLimit, Max: maxPower, NVML: "GetEnforcedPowerLimit", DCGM: Field{164, 1}},
 	Energy:                {Metric: energy, NVML: "GetTotalEnergyConsumption", DCGM: Field{156, milli}, Needs: "Volta"},
 	Temperature:           {Metric: temperature, Value: "gpu", Max: maxTemperature, NVML: "GetTemperature", DCGM: Field{150, 1}},
 	MemoryTemperature:     {Metric: temperature, Value: "memory", Max: maxTemperature, NVML: "field 82", DCGM: Field{140, 1}, Needs: "HBM"},
@@ -168,6 +181,10 @@ var Rows = [Points]Row{
 	ReliabilityViolation:       {Metric: throttleTime, Value: "reliability", NVML: "field 79", DCGM: Field{245, nano}},
 	ApplicationClocksViolation: {Metric: throttleTime, Value: "application_clocks", NVML: "field 80", DCGM: Field{246, nano}},
 	BaseClocksViolation:        {Metric: throttleTime, Value: "base_clocks", NVML: "field 81", DCGM: Field{247, nano}},
+
+	SoftwareThermalViolation: {Metric: throttleTime, Value: "sw_thermal_slowdown", NVML: "field 269", Needs: "driver R570"},
+	HardwareThermalViolation: {Metric: throttleTime, Value: "hw_thermal_slowdown", NVML: "field 270", Needs: "driver R570"},
+	PowerBrakeViolation:      {Metric: throttleTime, Value: "hw_power_brake_slowdown", NVML: "field 271", Needs: "driver R570"},
 
 	RemappedCorrectable:   {Metric: remappedRows, Value: "correctable", NVML: "GetRemappedRows", DCGM: Field{394, 1}, Needs: "Ampere, MIG off"},
 	RemappedUncorrectable: {Metric: remappedRows, Value: "uncorrectable", NVML: "GetRemappedRows", DCGM: Field{393, 1}, Needs: "Ampere, MIG off"},
