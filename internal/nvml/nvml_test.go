@@ -221,7 +221,7 @@ func TestAFieldHasTheOutcomeOfItsOwn(t *testing.T) {
 	f(memory, 0, Absent)
 	f(energy, 123456789, OK)
 	f(replay, 9, OK)
-	f(none, 0, Failed)
+	f(none, 0, Absent)
 	f(total, 5<<30, OK)
 	f(link, 5<<30/18, OK)
 	f(policy, 5, OK)

@@ -85,6 +85,7 @@ static int system_line(struct world *w, const char *key, const char *text) {
     if (strcmp(key, "driver") == 0) return set_text(w->driver, sizeof w->driver, text);
     if (strcmp(key, "nvml") == 0) return set_text(w->nvml, sizeof w->nvml, text);
     if (strcmp(key, "cuda") == 0) return w->cuda = atoi(text), 1;
+    if (strcmp(key, "fields") == 0) return w->fields = (unsigned)atoi(text), 1;
     if (strcmp(key, "wide_processes") == 0) return w->wide_processes = atoi(text), 1;
     return 0;
 }

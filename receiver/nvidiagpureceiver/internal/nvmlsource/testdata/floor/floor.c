@@ -17,7 +17,7 @@ static unsigned u1, u2, u3, u4;
 static unsigned long long ull;
 
 static void cheap(nvmlDevice_t d) {
-    static const unsigned ids[] = {197, 198, 138, 139, 202, 204, 94, 82, 74, 75, 76, 77, 78, 79, 80, 81};
+    static const unsigned ids[] = {197, 198, 138, 139, 202, 204, 94, 82, 74, 75, 76, 77, 78, 79, 80, 81, 269, 270, 271};
     nvmlFieldValue_t fields[sizeof ids / sizeof ids[0]];
     nvmlMemory_v2_t memory = {.version = nvmlMemory_v2};
     nvmlUtilization_t utilization;

@@ -30,7 +30,7 @@ func bit(b bool) C.int {
 var (
 	memory      = C.nvmlMemory_v2_t{}
 	utilization C.nvmlUtilization_t
-	fields      [16]C.nvmlFieldValue_t
+	fields      [19]C.nvmlFieldValue_t
 	u           [4]C.uint
 	ull         C.ulonglong
 	infos       [64]C.nvmlProcessInfo_t
@@ -49,7 +49,7 @@ func inGo(processes, all bool, readings int) float64 {
 		C.nvmlGpmSampleAlloc(&samples[i][0])
 		C.nvmlGpmSampleAlloc(&samples[i][1])
 	}
-	for i, id := range [16]C.uint{197, 198, 138, 139, 202, 204, 94, 82, 74, 75, 76, 77, 78, 79, 80, 81} {
+	for i, id := range [19]C.uint{197, 198, 138, 139, 202, 204, 94, 82, 74, 75, 76, 77, 78, 79, 80, 81, 269, 270, 271} {
 		fields[i].fieldId = id
 		if id == 138 || id == 139 || id == 202 || id == 204 {
 			fields[i].scopeId = 0xFFFFFFFF
