@@ -177,8 +177,7 @@ static void look(void) {
         memset(&seen, 0, sizeof seen);
         return;
     }
-    if (now != NULL && s.st_ino == seen.st_ino && s.st_size == seen.st_size && s.st_mtim.tv_sec == seen.st_mtim.tv_sec &&
-        s.st_mtim.tv_nsec == seen.st_mtim.tv_nsec) return;
+    if (s.st_ino == seen.st_ino && s.st_size == seen.st_size && s.st_mtim.tv_sec == seen.st_mtim.tv_sec && s.st_mtim.tv_nsec == seen.st_mtim.tv_nsec) return;
     seen = s;
     struct world *next = now == &worlds[0] ? &worlds[1] : &worlds[0];
     now = load(next) ? next : NULL;

@@ -75,8 +75,7 @@ func (s *Source) readProcessesOfInstances(c *card, whole *reading) {
 // readLoads reads the share that each process had since the last reading. Who was idle has none. A process of which there are
 // several samples has the newest.
 func (s *Source) readLoads(c *card, r *reading) {
-	loads, o := c.dev.ProcessLoads(s.loads[:0], c.seen)
-	s.loads = loads
+	loads, o := c.dev.ProcessLoads(c.seen)
 	if !r.ok(o) {
 		return
 	}
@@ -87,14 +86,14 @@ func (s *Source) readLoads(c *card, r *reading) {
 	bound, seen := uint64(s.now().Add(time.Second).UnixMicro()), c.seen
 	for i := range loads {
 		load := &loads[i]
-		if load.Time > seen && load.Time < bound {
-			seen = load.Time
+		if load.TimeStamp > seen && load.TimeStamp < bound {
+			seen = load.TimeStamp
 		}
-		if at = find(processes, load.PID, at); at == len(processes) || load.Time < s.times[at] {
+		if at = find(processes, load.Pid, at); at == len(processes) || load.TimeStamp < s.times[at] {
 			continue
 		}
-		s.times[at] = load.Time
-		for task, percent := range [...]uint32{load.SM, load.Encoder, load.Decoder} {
+		s.times[at] = load.TimeStamp
+		for task, percent := range [...]uint32{load.SmUtil, load.EncUtil, load.DecUtil} {
 			if percent > 100 {
 				r.d.Refuse(gpu.OutOfRange)
 				continue
@@ -105,12 +104,17 @@ func (s *Source) readLoads(c *card, r *reading) {
 	c.seen = seen
 }
 
-// find is the place of a process, len(list) where it is not there. Samples mostly have the order of processes, so the next
-// place after the last one found is looked at first.
+// find is the place of a process, len(list) where it is not there. Samples mostly have the order of processes, so it is looked
+// for from the last one found on.
 func find(list []gpu.Process, pid uint32, last int) int {
-	for i := range list {
-		if at := last + i; list[at%len(list)].PID == pid {
-			return at % len(list)
+	for i := min(last, len(list)); i < len(list); i++ {
+		if list[i].PID == pid {
+			return i
+		}
+	}
+	for i := range list[:min(last, len(list))] {
+		if list[i].PID == pid {
+			return i
 		}
 	}
 	return len(list)

@@ -75,6 +75,9 @@ func (w *watcher) event(xid *nvml.Xid) gpu.Event {
 			e.UUID = w.cards[i].uuid
 		}
 	}
+	if e.UUID == "" {
+		e.UUID, _ = xid.Device.UUID()
+	}
 	if xid.GPUInstance != nvml.NoInstance {
 		e.GPUInstance, e.ComputeInstance, e.Instance = xid.GPUInstance, xid.ComputeInstance, true
 	}
