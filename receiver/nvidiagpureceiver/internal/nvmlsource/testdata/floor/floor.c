@@ -70,7 +70,6 @@ static void expensive(nvmlDevice_t d, int gpu, int reading) {
     nvmlDeviceGetRetiredPages(d, 0, &u1, NULL);
     nvmlDeviceGetRetiredPages(d, 1, &u1, NULL);
     nvmlDeviceGetRetiredPagesPendingStatus(d, &u1);
-    if (reading > 1) return; // samples come no closer than 100 ms
     nvmlGpmSampleGet(d, samples[gpu][reading & 1]);
     get.version = NVML_GPM_METRICS_GET_VERSION;
     get.numMetrics = sizeof ids / sizeof ids[0];
