@@ -65,7 +65,7 @@ func compile(target string, names, missing []string, flags ...string) error {
 		return err
 	}
 	args := []string{
-		"-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden",
+		"-O2", "-Wall", "-Wextra", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden",
 		"-Wl,-soname," + filepath.Base(target), "-Wl,--version-script," + filepath.Join(work, "exports"),
 	}
 	args = append(args, flags...)
