@@ -94,6 +94,17 @@ func TestReport4EachXidIsToldOnce(t *testing.T) {
 	assert.Len(t, r.told(4), 4)
 }
 
+func TestAnXidBeforeTheClosingIsTold(t *testing.T) {
+	r := start(t, fakegpu.Server(1, 0, 0))
+	for n := range 10 {
+		r.world.Xid(0, 31)
+		r.change()
+		require.NoError(t, r.Close())
+		assert.Len(t, r.told(n+1), n+1)
+		require.NoError(t, r.Open(t.Context(), r.happened))
+	}
+}
+
 // Report 7 (dcgm-exporter#706, #716): open handles block unbind, reset and MIG changes.
 func TestReport7AllHandlesAreGivenBackOnDemand(t *testing.T) {
 	r := start(t, fakegpu.H100MIG())
