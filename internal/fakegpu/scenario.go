@@ -31,6 +31,7 @@ const (
 type Scenario struct {
 	Driver, NVML string
 	CUDA         int // 13010 is 13.1
+	Fields       int // the first field that the driver does not know; 0 when it knows all
 	GPUs         []GPU
 	Rules        []Rule
 	Events       []Event
@@ -177,6 +178,7 @@ func (s *Scenario) text() ([]byte, error) {
 	line("system driver %s", s.Driver)
 	line("system nvml %s", s.NVML)
 	line("system cuda %d", s.CUDA)
+	line("system fields %d", s.Fields)
 	if s.WideProcesses {
 		line("system wide_processes 1")
 	}

@@ -2,7 +2,11 @@
 
 package nvml
 
-import "github.com/NVIDIA/go-nvml/pkg/nvml"
+import (
+	"math"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
 
 // Device is a handle of a GPU or of an instance of one. It is good until its library is closed.
 type Device struct {
@@ -144,12 +148,16 @@ func (d Device) Energy() (uint64, Outcome) {
 	return of64(d.dev.GetTotalEnergyConsumption())
 }
 
-// Temperature is that of the GPU, in degrees Celsius.
+// Temperature is that of the GPU, in degrees Celsius. R570 has another function for it, and will lose the old one.
 func (d Device) Temperature() (uint32, Outcome) {
-	if !d.lib.has[fnTemperature] {
+	if d.lib.has[fnTemperature] {
+		return of32(d.dev.GetTemperature(nvml.TEMPERATURE_GPU))
+	}
+	if !d.lib.has[fnTemperature2] {
 		return 0, Absent
 	}
-	return of32(d.dev.GetTemperature(nvml.TEMPERATURE_GPU))
+	t, ret := d.dev.GetTemperatureV().V1()
+	return of32(uint32(t.Temperature), ret)
 }
 
 // Slowdown is the temperature at which the device slows down, in degrees Celsius.
@@ -235,7 +243,13 @@ func (d Device) Remapped() (r Remapped, o Outcome) {
 	}
 	var ret nvml.Return
 	r.Correctable, r.Uncorrectable, r.Pending, r.Failure, ret = d.dev.GetRemappedRows()
-	return r, outcome(ret)
+	if o := outcome(ret); o != OK {
+		return r, o
+	}
+	if uint32(r.Correctable) == math.MaxUint32 || uint32(r.Uncorrectable) == math.MaxUint32 {
+		return Remapped{}, Blank
+	}
+	return r, OK
 }
 
 // RetiredPages is how many pages of memory are not used any more (before Ampere).

@@ -46,6 +46,9 @@ func (f *Fields) Uint(place int) (uint64, Outcome) {
 		return 0, f.outcome
 	}
 	ret := nvml.Return(v.NvmlReturn)
+	if ret == nvml.ERROR_INVALID_ARGUMENT {
+		return 0, Absent // the field is newer than the driver
+	}
 	switch nvml.ValueType(v.ValueType) {
 	case nvml.VALUE_TYPE_UNSIGNED_INT:
 		u, o := of32(binary.NativeEndian.Uint32(v.Value[:]), ret)

@@ -26,6 +26,7 @@ const (
 	fnPowerLimit
 	fnEnergy
 	fnTemperature
+	fnTemperature2
 	fnThreshold
 	fnClock
 	fnEventReasons
@@ -82,6 +83,7 @@ var symbols = [functions][]string{
 	fnPowerLimit:         {"nvmlDeviceGetEnforcedPowerLimit"},
 	fnEnergy:             {"nvmlDeviceGetTotalEnergyConsumption"},
 	fnTemperature:        {"nvmlDeviceGetTemperature"},
+	fnTemperature2:       {"nvmlDeviceGetTemperatureV"},
 	fnThreshold:          {"nvmlDeviceGetTemperatureThreshold"},
 	fnClock:              {"nvmlDeviceGetClockInfo"},
 	fnEventReasons:       {"nvmlDeviceGetCurrentClocksEventReasons"},

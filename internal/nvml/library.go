@@ -24,6 +24,8 @@ type Library struct {
 	api    nvml.Interface
 	has    [functions]bool
 	driver string
+	// scrambles says that this driver must not be asked for processes.
+	scrambles bool
 }
 
 // go-nvml binds functions for the whole process. So one of its libraries serves everybody here, and counts who has it open.
@@ -57,7 +59,7 @@ func Open(path string) (*Library, error) {
 	}
 	if l.has[fnDriverVersion] {
 		if version, ret := l.api.SystemGetDriverVersion(); ret == nvml.SUCCESS {
-			l.driver = version
+			l.driver, l.scrambles = version, scramblesProcesses(version)
 		}
 	}
 	return l, nil

@@ -10,7 +10,9 @@ type Outcome uint8
 const (
 	// OK has told.
 	OK Outcome = iota
-	// Absent is what the device does not support, the driver is too old for, or does not let us see: not an error.
+	// Unsupported is what the device does not have: not an error.
+	Unsupported
+	// Absent is what the driver is too old for, does not let us see, or has none of: not an error.
 	Absent
 	// Blank is an answer that stands for none.
 	Blank
@@ -23,14 +25,16 @@ const (
 )
 
 func (o Outcome) String() string {
-	return [...]string{"ok", "absent", "blank", "failed", "lost", "over"}[o]
+	return [...]string{"ok", "unsupported", "absent", "blank", "failed", "lost", "over"}[o]
 }
 
 func outcome(ret nvml.Return) Outcome {
 	switch ret {
 	case nvml.SUCCESS:
 		return OK
-	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_NO_PERMISSION, nvml.ERROR_NOT_FOUND, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_NO_DATA,
+	case nvml.ERROR_NOT_SUPPORTED:
+		return Unsupported
+	case nvml.ERROR_NO_PERMISSION, nvml.ERROR_NOT_FOUND, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_NO_DATA,
 		nvml.ERROR_DEPRECATED, nvml.ERROR_VGPU_ECC_NOT_SUPPORTED, nvml.ERROR_NOT_READY, nvml.ERROR_TIMEOUT:
 		return Absent
 	case nvml.ERROR_GPU_IS_LOST, nvml.ERROR_RESET_REQUIRED:

@@ -27,7 +27,7 @@ type Process struct {
 // once, though a process can be of several kinds. ok is false when the answer contradicts itself, as when the driver writes
 // another structure than the header has: then nothing was added, since none of it can be believed.
 func (d Device) Processes(list []Process, total uint64) (_ []Process, ok bool, o Outcome) {
-	if d.lib.scramblesProcesses() {
+	if d.lib.scrambles {
 		return list, false, OK
 	}
 	first := len(list)
@@ -47,7 +47,7 @@ func (d Device) Processes(list []Process, total uint64) (_ []Process, ok bool, o
 		switch o {
 		case OK:
 			found = OK
-		case Absent:
+		case Unsupported, Absent:
 			continue
 		default:
 			return list[:first], true, o
@@ -94,38 +94,31 @@ func plausible(info *nvml.ProcessInfo, total uint64) bool {
 	return info.Pid != 0 && info.Pid <= maxPID && memory && instance(info.GpuInstanceId) && instance(info.ComputeInstanceId)
 }
 
-// scramblesProcesses reports whether the driver is one of those that write records of processes longer than the header has,
+// scramblesProcesses reports whether a driver is one of those that write records of processes longer than the header has,
 // beyond the memory that they were given: 535.43 to 535.86. It must not be asked.
-func (l *Library) scramblesProcesses() bool {
-	major, rest, _ := strings.Cut(l.driver, ".")
+func scramblesProcesses(driver string) bool {
+	major, rest, _ := strings.Cut(driver, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	n, err := strconv.Atoi(minor)
 	return major == "535" && err == nil && n >= 43 && n < 98
 }
 
-// ProcessLoad is the share of the device that a process had lately, in percent, not checked.
-type ProcessLoad struct {
-	PID                  uint32
-	Time                 uint64 // of the sample: microseconds since 1970
-	SM, Encoder, Decoder uint32
-}
+// ProcessLoad is the share of the device that a process had lately, in percent, not checked; its time is in microseconds since
+// 1970.
+type ProcessLoad = nvml.ProcessUtilizationSample
 
-// ProcessLoads adds to list the samples since a time, in microseconds since 1970. That nothing ran is no error: it adds none.
-func (d Device) ProcessLoads(list []ProcessLoad, since uint64) (_ []ProcessLoad, o Outcome) {
+// ProcessLoads are the samples since a time, in microseconds since 1970. That nothing ran is no error: there are none.
+func (d Device) ProcessLoads(since uint64) (loads []ProcessLoad, o Outcome) {
 	if !d.lib.has[fnProcessUtilization] {
-		return list, Absent
+		return nil, Absent
 	}
 	defer survive(&o)
-	samples, ret := d.dev.GetProcessUtilization(since)
-	if ret == nvml.ERROR_NOT_FOUND || ret == nvml.ERROR_INSUFFICIENT_SIZE && len(samples) == 0 {
-		return list, OK
+	loads, ret := d.dev.GetProcessUtilization(since)
+	if ret == nvml.ERROR_NOT_FOUND || ret == nvml.ERROR_INSUFFICIENT_SIZE && len(loads) == 0 {
+		return nil, OK
 	}
 	if o := outcome(ret); o != OK {
-		return list, o
+		return nil, o
 	}
-	for i := range samples {
-		s := &samples[i]
-		list = append(list, ProcessLoad{s.Pid, s.TimeStamp, s.SmUtil, s.EncUtil, s.DecUtil})
-	}
-	return list, OK
+	return loads, OK
 }

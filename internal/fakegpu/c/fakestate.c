@@ -283,7 +283,10 @@ static nvmlReturn_t share(const struct device *d, unsigned scope, unsigned long 
     return NVML_SUCCESS;
 }
 
-static void read_field(const struct device *d, nvmlFieldValue_t *f) {
+// read_field reads one of the fields below end, which are those that the driver knows.
+static void read_field(const struct device *d, nvmlFieldValue_t *f, unsigned end) {
+    f->nvmlReturn = NVML_ERROR_INVALID_ARGUMENT;
+    if (f->fieldId == 0 || f->fieldId >= end) return;
     f->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
     for (int i = 0; i < d->field_count; i++) {
         if (d->fields[i].id != f->fieldId) continue;
@@ -302,7 +305,6 @@ static void read_field(const struct device *d, nvmlFieldValue_t *f) {
         else f->value.ullVal = v;
         return;
     }
-    if (f->fieldId == 0 || f->fieldId >= NVML_FI_MAX) f->nvmlReturn = NVML_ERROR_INVALID_ARGUMENT;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values) {
@@ -315,7 +317,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvm
         values[i].timestamp = at;
         values[i].latencyUsec = 0;
         memset(&values[i].value, 0, sizeof values[i].value);
-        read_field(p.device, &values[i]);
+        read_field(p.device, &values[i], p.world->fields != 0 ? p.world->fields : NVML_FI_MAX);
     }
     return leave(NVML_SUCCESS);
 }

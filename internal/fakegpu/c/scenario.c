@@ -85,6 +85,7 @@ static int system_line(struct world *w, const char *key, const char *text) {
     if (strcmp(key, "driver") == 0) return set_text(w->driver, sizeof w->driver, text);
     if (strcmp(key, "nvml") == 0) return set_text(w->nvml, sizeof w->nvml, text);
     if (strcmp(key, "cuda") == 0) return w->cuda = atoi(text), 1;
+    if (strcmp(key, "fields") == 0) return w->fields = (unsigned)atoi(text), 1;
     if (strcmp(key, "wide_processes") == 0) return w->wide_processes = atoi(text), 1;
     return 0;
 }
@@ -176,8 +177,7 @@ static void look(void) {
         memset(&seen, 0, sizeof seen);
         return;
     }
-    if (now != NULL && s.st_ino == seen.st_ino && s.st_size == seen.st_size && s.st_mtim.tv_sec == seen.st_mtim.tv_sec &&
-        s.st_mtim.tv_nsec == seen.st_mtim.tv_nsec) return;
+    if (s.st_ino == seen.st_ino && s.st_size == seen.st_size && s.st_mtim.tv_sec == seen.st_mtim.tv_sec && s.st_mtim.tv_nsec == seen.st_mtim.tv_nsec) return;
     seen = s;
     struct world *next = now == &worlds[0] ? &worlds[1] : &worlds[0];
     now = load(next) ? next : NULL;

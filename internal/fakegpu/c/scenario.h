@@ -80,6 +80,7 @@ struct event {
 struct world {
     char driver[80], nvml[80];
     int cuda;
+    unsigned fields;    // the first field that this driver does not know; 0 when it knows all
     int wide_processes; // 32 bytes a process where callers expect 24, as some 535 drivers wrote
     struct gpu gpus[MAX_GPUS];
     int gpu_count;

@@ -17,7 +17,7 @@ func (s *Source) readInstances(c *card, r *reading, into *gpu.Snapshot) {
 	}
 	divided, o := c.dev.MIGEnabled()
 	if !r.ok(o) {
-		c.noMIG = o == nvml.Absent
+		c.noMIG = o == nvml.Unsupported || o == nvml.Absent
 		return
 	}
 	if !divided {
@@ -75,13 +75,14 @@ func (s *Source) readInstance(c *card, whole *reading, index int, into *gpu.Snap
 	d.UUID, d.Parent, d.Index, d.Profile, d.GPUInstance, d.ComputeInstance = uuid, c.uuid, index, at.name, at.gpu, at.comput
 	d.Model, d.Serial, d.Firmware, d.PCI = c.model, c.serial, c.firmware, c.pci
 	at.device = d
-	r := reading{d: d}
+	r := &s.part
+	*r = reading{d: d}
 	want := &s.plan.want
 	if want.Any(gpu.MemoryLimit, gpu.MemoryUsage, gpu.MemoryReserved, gpu.MemoryUtilization, gpu.MemoryUnattributed) {
 		r.memory(dev)
 	}
 	if len(s.plan.gpmOf) > 0 && !r.over() {
-		at.profile.read(s, &r, func(sample nvml.Sample) nvml.Outcome { return sample.TakeInstance(c.dev, at.gpu) }, c.dev)
+		at.profile.read(s, r, c.dev, at.gpu)
 	}
 	whole.end = max(whole.end, r.end)
 }

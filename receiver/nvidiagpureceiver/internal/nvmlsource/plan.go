@@ -34,6 +34,9 @@ var fields = [...]field{
 	{gpu.ReliabilityViolation, 79, 0, 1e-9, false},
 	{gpu.ApplicationClocksViolation, 80, 0, 1e-9, false},
 	{gpu.BaseClocksViolation, 81, 0, 1e-9, false},
+	{gpu.SoftwareThermalViolation, 269, 0, 1e-9, false},
+	{gpu.HardwareThermalViolation, 270, 0, 1e-9, false},
+	{gpu.PowerBrakeViolation, 271, 0, 1e-9, false},
 }
 
 // plan is what a reading asks for, made of what is wanted, and made anew only when that has changed.

@@ -75,40 +75,47 @@ func (s *Source) readProcessesOfInstances(c *card, whole *reading) {
 // readLoads reads the share that each process had since the last reading. Who was idle has none. A process of which there are
 // several samples has the newest.
 func (s *Source) readLoads(c *card, r *reading) {
-	loads, o := c.dev.ProcessLoads(s.loads[:0], c.seen)
-	s.loads = loads
+	loads, o := c.dev.ProcessLoads(c.seen)
 	if !r.ok(o) {
 		return
 	}
+	processes := r.d.Processes
+	s.times = append(s.times[:0], make([]uint64, len(processes))...)
+	at := 0
+	// A sample from the future would hide all that follow.
+	bound, seen := uint64(s.now().Add(time.Second).UnixMicro()), c.seen
 	for i := range loads {
 		load := &loads[i]
-		p := r.d.Process(load.PID)
-		if p == nil || !newest(loads, load) {
+		if load.TimeStamp > seen && load.TimeStamp < bound {
+			seen = load.TimeStamp
+		}
+		if at = find(processes, load.Pid, at); at == len(processes) || load.TimeStamp < s.times[at] {
 			continue
 		}
-		for task, percent := range [...]uint32{load.SM, load.Encoder, load.Decoder} {
+		s.times[at] = load.TimeStamp
+		for task, percent := range [...]uint32{load.SmUtil, load.EncUtil, load.DecUtil} {
 			if percent > 100 {
 				r.d.Refuse(gpu.OutOfRange)
 				continue
 			}
-			p.Utilization[task] = float64(percent) / 100
+			processes[at].Utilization[task] = float64(percent) / 100
 		}
 	}
-	// A sample from the future would hide all that follow.
-	bound := uint64(s.now().Add(time.Second).UnixMicro())
-	for i := range loads {
-		if at := loads[i].Time; at > c.seen && at < bound {
-			c.seen = at
-		}
-	}
+	c.seen = seen
 }
 
-// newest reports whether there is no later sample of the same process.
-func newest(loads []nvml.ProcessLoad, load *nvml.ProcessLoad) bool {
-	for i := range loads {
-		if other := &loads[i]; other.PID == load.PID && other.Time > load.Time {
-			return false
+// find is the place of a process, len(list) where it is not there. Samples mostly have the order of processes, so it is looked
+// for from the last one found on.
+func find(list []gpu.Process, pid uint32, last int) int {
+	for i := min(last, len(list)); i < len(list); i++ {
+		if list[i].PID == pid {
+			return i
 		}
 	}
-	return true
+	for i := range list[:min(last, len(list))] {
+		if list[i].PID == pid {
+			return i
+		}
+	}
+	return len(list)
 }

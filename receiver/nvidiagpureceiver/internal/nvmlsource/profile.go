@@ -22,11 +22,11 @@ type profile struct {
 }
 
 func readProfile(s *Source, c *card, r *reading) {
-	c.profile.read(s, r, func(sample nvml.Sample) nvml.Outcome { return sample.Take(c.dev) }, c.dev)
+	c.profile.read(s, r, c.dev, nvml.NoInstance)
 }
 
-// read takes a sample and tells what is between it and the last one.
-func (p *profile) read(s *Source, r *reading, take func(nvml.Sample) nvml.Outcome, card nvml.Device) {
+// read takes a sample of a GPU, or of an instance of it, and tells what is between it and the last one.
+func (p *profile) read(s *Source, r *reading, card nvml.Device, instance uint32) {
 	if !p.known {
 		p.known, p.able = true, card.MeasuresPerformance()
 	}
@@ -34,8 +34,14 @@ func (p *profile) read(s *Source, r *reading, take func(nvml.Sample) nvml.Outcom
 	if !p.able || now.Sub(p.taken) < closest || !p.allocate(s, r) {
 		return
 	}
-	if o := take(p.spare); !r.ok(o) {
-		if o == nvml.Absent {
+	var o nvml.Outcome
+	if instance == nvml.NoInstance {
+		o = p.spare.Take(card)
+	} else {
+		o = p.spare.TakeInstance(card, instance)
+	}
+	if !r.ok(o) {
+		if o == nvml.Unsupported {
 			p.free()
 			p.known = true // not able, and not asked again
 		}

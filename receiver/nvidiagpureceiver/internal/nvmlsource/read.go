@@ -20,7 +20,7 @@ func (r *reading) ok(o nvml.Outcome) bool {
 	case nvml.OK:
 		r.answered++
 		return true
-	case nvml.Absent:
+	case nvml.Unsupported, nvml.Absent:
 		r.answered++
 	case nvml.Blank:
 		r.answered++
@@ -56,11 +56,12 @@ func (s *Source) readCard(c *card, into *gpu.Snapshot) nvml.Outcome {
 		d.State = gpu.Lost
 		return nvml.Lost
 	}
-	r := reading{d: d}
+	r := &s.whole
+	*r = reading{d: d}
 	first := len(into.Devices)
-	s.readState(c, &r)
-	s.readInstances(c, &r, into)
-	s.readProcesses(c, &r)
+	s.readState(c, r)
+	s.readInstances(c, r, into)
+	s.readProcesses(c, r)
 	switch {
 	case r.end == nvml.Lost:
 		forget(into, d, first)
@@ -150,11 +151,11 @@ var numbers = [...]struct {
 
 func readMemory(_ *Source, c *card, r *reading) { r.memory(c.dev) }
 
-// memory reads that of a GPU or of an instance. A GPU that does not support it has none of its own.
+// memory reads that of a GPU or of an instance. A GPU that does not support the question has none of its own.
 func (r *reading) memory(dev nvml.Device) {
 	m, o := dev.Memory()
 	if !r.ok(o) {
-		r.d.Unified = o == nvml.Absent && !r.d.MIG()
+		r.d.Unified = o == nvml.Unsupported && !r.d.MIG()
 		return
 	}
 	r.d.SetInt(gpu.MemoryLimit, m.Total)

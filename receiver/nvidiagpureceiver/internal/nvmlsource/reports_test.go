@@ -94,6 +94,17 @@ func TestReport4EachXidIsToldOnce(t *testing.T) {
 	assert.Len(t, r.told(4), 4)
 }
 
+func TestAnXidBeforeTheClosingIsTold(t *testing.T) {
+	r := start(t, fakegpu.Server(1, 0, 0))
+	for n := range 10 {
+		r.world.Xid(0, 31)
+		r.change()
+		require.NoError(t, r.Close())
+		assert.Len(t, r.told(n+1), n+1)
+		require.NoError(t, r.Open(t.Context(), r.happened))
+	}
+}
+
 // Report 7 (dcgm-exporter#706, #716): open handles block unbind, reset and MIG changes.
 func TestReport7AllHandlesAreGivenBackOnDemand(t *testing.T) {
 	r := start(t, fakegpu.H100MIG())
@@ -163,15 +174,18 @@ func TestReport10APartWithoutMemoryOfItsOwnIsUnified(t *testing.T) {
 	hasNot(t, d, gpu.MemoryLimit, gpu.MemoryUsage, gpu.MemoryReserved, gpu.MemoryUtilization, gpu.MemoryUnattributed)
 	has(t, d, gpu.Utilization, 1)
 	assert.Len(t, d.Processes, 3)
-	assert.False(t, start2(t, r).Unified)
-}
 
-// start2 shows a part with memory to the same source.
-func start2(t *testing.T, r *rig) *gpu.Device {
-	t.Helper()
+	// Memory that we may not see, or that could not be read now, is none of the host's.
 	*r.world = *fakegpu.H100()
-	r.change()
-	return r.read()[0]
+	for _, code := range []int{4, 999} {
+		r.world.Rules = nil
+		r.world.Fail("nvmlDeviceGetMemoryInfo_v2", 0, code)
+		r.world.Fail("nvmlDeviceGetMemoryInfo", 0, code)
+		r.change()
+		d = r.read()[0]
+		assert.False(t, d.Unified)
+		hasNot(t, d, gpu.MemoryLimit)
+	}
 }
 
 // Report 12 (dcgm-exporter#569): idle GPUs vanish.

@@ -35,8 +35,11 @@ type Source struct {
 	watcher *watcher
 	meter   *meter
 	plan    plan
-	list    []nvml.Process // reused by readings
-	loads   []nvml.ProcessLoad
+
+	// What readings use again.
+	whole, part reading // of a GPU, and of an instance of it
+	list        []nvml.Process
+	times       []uint64 // of the newest sample of each process of a device
 
 	reopenAt    time.Time // zero while no device is lost
 	reopenAfter time.Duration

@@ -10,7 +10,10 @@ import (
 )
 
 // patience is how long one wait for an Xid takes, and so how long a stop can take.
-const patience = 200 * time.Millisecond
+const patience = 100 * time.Millisecond
+
+// maxPending is how many Xids are told at most after the stop.
+const maxPending = 64
 
 // watcher waits for Xids in a goroutine of its own.
 type watcher struct {
@@ -52,18 +55,35 @@ func (w *watcher) run() {
 	for {
 		select {
 		case <-w.quit:
+			w.drain()
 			return
 		default:
 		}
-		switch xid, o := w.set.Wait(patience); o {
-		case nvml.OK:
-			w.tell(w.event(&xid))
-		case nvml.Absent: // nothing happened
+		switch o := w.wait(patience); o {
+		case nvml.OK, nvml.Absent:
 		default: // it fails at once as long as a device is lost
 			select {
 			case <-w.quit:
 			case <-time.After(patience):
 			}
+		}
+	}
+}
+
+// wait tells the next Xid, if there is one in time; else it is Absent.
+func (w *watcher) wait(patience time.Duration) nvml.Outcome {
+	xid, o := w.set.Wait(patience)
+	if o == nvml.OK {
+		w.tell(w.event(&xid))
+	}
+	return o
+}
+
+// drain tells what has happened until now and was not told yet.
+func (w *watcher) drain() {
+	for range maxPending {
+		if w.wait(0) != nvml.OK {
+			return
 		}
 	}
 }
@@ -74,6 +94,9 @@ func (w *watcher) event(xid *nvml.Xid) gpu.Event {
 		if w.cards[i].dev.Same(xid.Device) {
 			e.UUID = w.cards[i].uuid
 		}
+	}
+	if e.UUID == "" {
+		e.UUID, _ = xid.Device.UUID()
 	}
 	if xid.GPUInstance != nvml.NoInstance {
 		e.GPUInstance, e.ComputeInstance, e.Instance = xid.GPUInstance, xid.ComputeInstance, true
