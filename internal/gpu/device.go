@@ -30,6 +30,7 @@ type Device struct {
 	UUID     string // GPU-… or MIG-…
 	Parent   string // of a MIG instance: the UUID of its GPU
 	Index    int    // of a GPU among GPUs, of a MIG instance among those of its GPU; as nvidia-smi -L counts
+	Minor    int    // of /dev/nvidia<minor>; -1 is not known
 	Model    string // e.g. "NVIDIA H100 80GB HBM3"
 	Serial   string
 	Firmware string // of the VBIOS
@@ -45,6 +46,8 @@ type Device struct {
 	// Unified says that the device has no memory of its own but uses the host's: NVML answers NOT_SUPPORTED. Whoever
 	// reads the snapshot asks the host.
 	Unified bool
+	// Implausible says that profiling was not believed: CheckProfiling.
+	Implausible bool
 
 	// Processes are those that the driver names. Known says that they were asked for and told: none is then none.
 	Processes []Process

@@ -146,11 +146,34 @@ func TestMemoryOfNoProcessOfADividedGPU(t *testing.T) {
 	assert.False(t, whole.Has(MemoryUnattributed), "what one instance does not know, the whole cannot")
 }
 
+// Guarantees: profiling that says 0 of a device that is busy is not told; of an idle one it is; report 13.
+func TestProfilingIsHeldAgainstTheUtilization(t *testing.T) {
+	f := func(utilization, graphics, sm float64, believed bool) {
+		t.Helper()
+		var s Snapshot
+		d := s.Add()
+		d.Set(Utilization, utilization)
+		d.Set(GraphicsActive, graphics)
+		d.Set(SMActive, sm)
+		d.Set(TensorActive, 0)
+		s.Derive()
+		assert.Equal(t, believed, d.Has(SMActive))
+		assert.Equal(t, believed, d.Has(TensorActive))
+		assert.Equal(t, !believed, d.Implausible)
+		assert.Equal(t, !believed, s.Refused[Implausible] == 3)
+	}
+	f(1, 0, 0, false)
+	f(1, 0, 0.2, true)
+	f(1, 0.9, 0, true)
+	f(0.5, 0, 0, true)
+	f(0, 0, 0, true)
+}
+
 func TestASnapshotThatIsReusedRemembersNothing(t *testing.T) {
 	var s Snapshot
 	for range 3 {
 		d := s.Add()
-		assert.Equal(t, Device{Processes: d.Processes[:0], snapshot: &s}, *d)
+		assert.Equal(t, Device{Minor: -1, Processes: d.Processes[:0], snapshot: &s}, *d)
 		d.UUID, d.State, d.Known = "GPU-1", Lost, true
 		d.Set(Power, 300)
 		d.AddProcess(7).Memory = 1

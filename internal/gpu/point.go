@@ -56,6 +56,9 @@ const (
 	ReliabilityViolation
 	ApplicationClocksViolation
 	BaseClocksViolation
+	SoftwareThermalViolation
+	HardwareThermalViolation
+	PowerBrakeViolation
 	RemappedCorrectable
 	RemappedUncorrectable
 	RemapPending
@@ -168,6 +171,10 @@ var Rows = [Points]Row{
 	ReliabilityViolation:       {Metric: throttleTime, Value: "reliability", NVML: "field 79", DCGM: Field{245, nano}},
 	ApplicationClocksViolation: {Metric: throttleTime, Value: "application_clocks", NVML: "field 80", DCGM: Field{246, nano}},
 	BaseClocksViolation:        {Metric: throttleTime, Value: "base_clocks", NVML: "field 81", DCGM: Field{247, nano}},
+
+	SoftwareThermalViolation: {Metric: throttleTime, Value: "sw_thermal_slowdown", NVML: "field 269", Needs: "driver R570"},
+	HardwareThermalViolation: {Metric: throttleTime, Value: "hw_thermal_slowdown", NVML: "field 270", Needs: "driver R570"},
+	PowerBrakeViolation:      {Metric: throttleTime, Value: "hw_power_brake_slowdown", NVML: "field 271", Needs: "driver R570"},
 
 	RemappedCorrectable:   {Metric: remappedRows, Value: "correctable", NVML: "GetRemappedRows", DCGM: Field{394, 1}, Needs: "Ampere, MIG off"},
 	RemappedUncorrectable: {Metric: remappedRows, Value: "uncorrectable", NVML: "GetRemappedRows", DCGM: Field{393, 1}, Needs: "Ampere, MIG off"},

@@ -26,11 +26,10 @@ func (s *Snapshot) Add() *Device {
 	var d *Device
 	if n := len(s.spare); n > 0 {
 		d, s.spare = s.spare[n-1], s.spare[:n-1]
-		*d = Device{Processes: d.Processes[:0]}
 	} else {
 		d = &Device{}
 	}
-	d.snapshot = s
+	*d = Device{Minor: -1, Processes: d.Processes[:0], snapshot: s}
 	s.Devices = append(s.Devices, d)
 	return d
 }
