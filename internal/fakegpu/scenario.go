@@ -163,9 +163,12 @@ func (s *Scenario) Write(path string) error {
 	if err := os.Rename(draft, path); err != nil {
 		return err
 	}
-	time.Sleep(settle)
+	Settle()
 	return nil
 }
+
+// Settle waits until the libraries see what has become of the file.
+func Settle() { time.Sleep(settle) }
 
 // text is the file as c/scenario.c reads it: one line a fact.
 func (s *Scenario) text() ([]byte, error) {
