@@ -144,14 +144,16 @@ func devices(gpus []string, s *sample, resources map[string]map[string]string) v
 		if resource == nil {
 			return v.fail("GPU %d: the receiver does not know it", i)
 		}
-		for field, key := range map[string]string{fieldName: "hw.model", fieldDriver: "hw.driver_version", fieldSerial: "hw.serial_number", fieldFirmware: "hw.firmware_version", fieldPCI: "nvidia.pci.bus_id"} {
+		for _, who := range [...]struct{ key, field, want string }{
+			{"hw.model", fieldName, row[fieldName]},
+			{"hw.driver_version", fieldDriver, row[fieldDriver]},
+			{"hw.serial_number", fieldSerial, row[fieldSerial]},
+			{"hw.firmware_version", fieldFirmware, row[fieldFirmware]},
+			{"nvidia.pci.bus_id", fieldPCI, shortPCI(row[fieldPCI])},
+		} {
 			v.compared++
-			want := row[field]
-			if field == fieldPCI {
-				want = shortPCI(want)
-			}
-			if resource[key] != want {
-				return v.fail("GPU %d: %s differs from nvidia-smi's %s", i, key, field)
+			if resource[who.key] != who.want {
+				return v.fail("GPU %d: %s differs from nvidia-smi's %s", i, who.key, who.field)
 			}
 			v.agreed++
 		}

@@ -55,7 +55,7 @@ func (r *report) markdown() string {
 		fmt.Fprintf(&b, "**%d of %d comparisons failed.**", failed, len(r.verdicts))
 	}
 	fmt.Fprintf(&b, " Written by `make gpu-check` on %s.\n\n", r.when.UTC().Format(time.DateOnly))
-	fmt.Fprintf(&b, "| | |\n|---|---|\n| GPUs | %d × %s |\n| driver | %s |\n", len(r.gpus), gpu[fieldName], gpu[fieldDriver])
+	fmt.Fprintf(&b, "| | |\n|---|---|\n| GPUs | %s |\n| driver | %s |\n", r.models(), gpu[fieldDriver])
 	if mode := gpu[fieldMIG]; mode != "" {
 		fmt.Fprintf(&b, "| MIG | %s, %d instances |\n", strings.ToLower(mode), r.instances)
 	}
@@ -80,6 +80,19 @@ func (r *report) markdown() string {
 		fmt.Fprintf(&b, "\nThe Collector logged %d warnings or errors.\n", strings.Count(warnings, "\n")+1)
 	}
 	return b.String()
+}
+
+// models are those of the machine, and how many of each.
+func (r *report) models() string {
+	count := map[string]int{}
+	for _, gpu := range r.gpus {
+		count[gpu[fieldName]]++
+	}
+	var all []string
+	for _, model := range slices.Sorted(maps.Keys(count)) {
+		all = append(all, fmt.Sprintf("%d × %s", count[model], model))
+	}
+	return strings.Join(all, ", ")
 }
 
 func kernel() string {
