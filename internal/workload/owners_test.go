@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/workload/workloadtest"
 )
 
 const (
@@ -16,23 +18,11 @@ const (
 	mig0 = "MIG-1f0b7cd5-cb0d-5e1d-9f4a-0f3a6f1b8f0c"
 )
 
-// holds is a pod of the namespace llm, each of whose containers holds devices.
-func holds(name string, containers ...*podresources.ContainerResources) *podresources.PodResources {
-	return &podresources.PodResources{Namespace: "llm", Name: name, Containers: containers}
-}
-
-func container(name string, devices ...string) *podresources.ContainerResources {
-	return &podresources.ContainerResources{Name: name, Devices: []*podresources.ContainerDevices{{ResourceName: "nvidia.com/gpu", DeviceIds: devices}}}
-}
-
-func claim(name, driver string, devices ...string) *podresources.ContainerResources {
-	c := &podresources.ContainerResources{Name: name}
-	for _, device := range devices {
-		c.DynamicResources = append(c.DynamicResources, &podresources.DynamicResource{ClaimName: "gpu", ClaimNamespace: "llm",
-			ClaimResources: []*podresources.ClaimResource{{DriverName: driver, PoolName: "node-1", DeviceName: device}}})
-	}
-	return c
-}
+var (
+	holds     = workloadtest.Holds
+	container = workloadtest.Container
+	claim     = workloadtest.Claim
+)
 
 func TestADeviceBelongsToTheOnlyPodThatHoldsIt(t *testing.T) {
 	f := func(name string, device Device, want Owner, pods ...*podresources.PodResources) {
