@@ -46,8 +46,8 @@ func asChild() bool {
 	return true
 }
 
-// ask resolves a process in a child process that attr makes different.
-func ask(t *testing.T, attr *syscall.SysProcAttr, q question) (a answer) {
+// ask resolves a process in a child process that attr makes different, and that a command starts if there is one.
+func ask(t *testing.T, attr *syscall.SysProcAttr, q question, by ...string) (a answer) {
 	t.Helper()
 	text, err := json.Marshal(q)
 	require.NoError(t, err)
@@ -58,7 +58,8 @@ func ask(t *testing.T, attr *syscall.SysProcAttr, q question) (a answer) {
 	content, err := os.ReadFile(self)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(binary, content, 0o755))
-	cmd := exec.Command(binary)
+	by = append(by, binary)
+	cmd := exec.Command(by[0], by[1:]...)
 	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
 	cmd.Dir = "/"
 	cmd.SysProcAttr = attr

@@ -234,6 +234,22 @@ func TestPIDsOfAnotherNamespaceAreNotKnown(t *testing.T) {
 	assert.Equal(t, "vllm", got.Process.Executable)
 }
 
+// Scenario: a Collector in a pod whose control groups look like the root to it, as containers have it by default, and
+// processes in its own pod and in another one, whose control groups are therefore told from there: /../…
+// Guarantees: the container is known, and the pod where it is another one.
+func TestControlGroupsAreUnderstoodFromInsideOfAContainer(t *testing.T) {
+	other, neighbour, own := workloadtest.Start(t, "vllm"), workloadtest.Start(t, "sidecar"), workloadtest.Start(t, "place")
+	workloadtest.Move(t, own, workloadtest.Pod(uid2, strings.Repeat("c", 64)))
+	workloadtest.Move(t, neighbour, workloadtest.Pod(uid2, id2))
+	workloadtest.Move(t, other, workloadtest.Pod(uid1, id1))
+	inside := filepath.Join(workloadtest.Cgroups(t), workloadtest.Pod(uid2, strings.Repeat("c", 64)), "cgroup.procs")
+	from := []string{"sh", "-c", `echo $$ > "$0" && exec unshare -C "$@"`, inside}
+
+	assert.Equal(t, Cgroup{ContainerID: id1, PodUID: uid1}, ask(t, nil, question{PID: workloadtest.PID(other)}, from...).Process.Cgroup)
+	assert.Equal(t, Cgroup{ContainerID: id2}, ask(t, nil, question{PID: workloadtest.PID(neighbour)}, from...).Process.Cgroup)
+	assert.Equal(t, Cgroup{}, ask(t, nil, question{PID: workloadtest.PID(own)}, from...).Process.Cgroup, "its own place is /")
+}
+
 func TestAProcessThatIsNotThereIsNotKnown(t *testing.T) {
 	root := t.TempDir()
 	r := newResolver(t, Options{ProcRoot: root})
