@@ -107,10 +107,14 @@ func (p *pair) name() string {
 	return p.metric + " {" + p.value + "}"
 }
 
-// span is what nvidia-smi said last before a moment and first after it.
+// span is what nvidia-smi said last before a moment and first after it; of what jumps, all that it said.
 func (p *pair) span(uuid string, samples []*sample, at time.Time) (low, high float64, ok bool) {
+	near := around(samples, at)
+	if p.jumps && len(near) > 0 {
+		near = samples
+	}
 	low, high = math.Inf(1), math.Inf(-1)
-	for _, s := range around(samples, at) {
+	for _, s := range near {
 		if v, told := p.expected(s.gpus[uuid]); told {
 			low, high, ok = min(low, v), max(high, v), true
 		}

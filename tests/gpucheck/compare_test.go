@@ -85,6 +85,14 @@ func TestWhatMovesHasToAgreeNineTimesOfTen(t *testing.T) {
 	f(3, false)
 }
 
+func TestWhatJumpsMayBeAnythingThatWasSaid(t *testing.T) {
+	p := jumping("hw.power", "", "", "power.draw")
+	v, _ := judge(&p, []string{"GPU-1"}, samplesOf("power.draw", "0", "0", "100"), points("hw.power", 0.5, 0.9, 0.2))
+	assert.False(t, v.failed(), v.note)
+	v, _ = judge(&p, []string{"GPU-1"}, samplesOf("power.draw", "0", "0", "30"), points("hw.power", 0.5, 0.9, 0.2))
+	assert.True(t, v.failed())
+}
+
 func TestWhatOneSideAloneHasIsAFailure(t *testing.T) {
 	v, ok := judge(&powerPair, []string{"GPU-1"}, samplesOf("power.draw", "100.00", "100.00"), nil)
 	assert.True(t, ok)

@@ -67,6 +67,7 @@ func play(file, question string) int {
 		}
 		fmt.Println(strings.Join(values, ", "))
 	}
+	fmt.Println("WARNING: infoROM is corrupted at gpu 0000:00:09.0") // as it does, on standard output
 	return 0
 }
 

@@ -62,8 +62,8 @@ func (r *report) markdown() string {
 	fmt.Fprintf(&b, "| firmware | %s |\n| kernel | %s, %s |\n| source | `%s` |\n| looked | %d times in %.0f s |\n\n",
 		gpu[fieldFirmware], kernel(), runtime.GOARCH, r.source, r.rounds, r.seconds)
 
-	b.WriteString("The receiver read every second. Each of its values is compared with what nvidia-smi said before and after, and may lie\n" +
-		"outside of that by the tolerance. What moves has to agree nine times of ten, all else always.\n\n" +
+	b.WriteString("The receiver read every second. Each of its values is compared with what nvidia-smi said before and after, what jumps with\n" +
+		"all that it said, and may lie outside of that by the tolerance. What moves has to agree nine times of ten, all else always.\n\n" +
 		"| metric | tolerance | compared | agreed | verdict |\n|---|---|---|---|---|\n")
 	for _, v := range r.verdicts {
 		said := "agrees"

@@ -15,7 +15,9 @@ type pair struct {
 	// to agree each time, one that does nine times of ten.
 	absolute, relative float64
 	moves              bool
-	said               string // the tolerance in words
+	// jumps says that it may be anything a tenth of a second later, so that it is compared with all that nvidia-smi said.
+	jumps bool
+	said  string // the tolerance in words
 }
 
 // enough is how often something that moves has to agree: a value can jump there and back between two looks.
@@ -30,10 +32,10 @@ var pairs = append([]pair{
 	fixed("nvidia.gpu.memory.reserved", "", "", "memory.reserved", mebi, mebi, "1 MiB"),
 	{metric: "hw.gpu.memory.utilization", fields: []string{"memory.used", "memory.total"},
 		of: func(v []float64) float64 { return v[0] / v[1] }, absolute: 0.01, moves: true, said: "0.01"},
-	moving("hw.gpu.utilization", "hw.gpu.task", "general", "utilization.gpu", 0.01, 0.1, 0, "0.1"),
-	moving("hw.gpu.utilization", "hw.gpu.task", "encoder", "utilization.encoder", 0.01, 0.1, 0, "0.1"),
-	moving("hw.gpu.utilization", "hw.gpu.task", "decoder", "utilization.decoder", 0.01, 0.1, 0, "0.1"),
-	moving("nvidia.gpu.memory_controller.utilization", "", "", "utilization.memory", 0.01, 0.1, 0, "0.1"),
+	jumping("hw.gpu.utilization", "hw.gpu.task", "general", "utilization.gpu"),
+	jumping("hw.gpu.utilization", "hw.gpu.task", "encoder", "utilization.encoder"),
+	jumping("hw.gpu.utilization", "hw.gpu.task", "decoder", "utilization.decoder"),
+	jumping("nvidia.gpu.memory_controller.utilization", "", "", "utilization.memory"),
 	moving("hw.power", "", "", "power.draw", 1, 5, 0.1, "5 W + 10 %"),
 	fixed("nvidia.gpu.power.limit", "", "", "enforced.power.limit", 1, 0.01, "0.01 W"),
 	moving("hw.temperature", "hw.sensor_location", "gpu", "temperature.gpu", 1, 2, 0, "2 °C"),
@@ -57,7 +59,7 @@ func throttles() (all []pair) {
 	for bit, reason := range []string{"idle", "application_clocks", "sw_power_cap", "hw_slowdown", "sync_boost",
 		"sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "display_clocks"} {
 		all = append(all, pair{metric: "nvidia.gpu.throttle.reason", key: "nvidia.throttle.reason", value: reason,
-			fields: []string{"clocks_event_reasons.active"}, moves: true, said: "none",
+			fields: []string{"clocks_event_reasons.active"}, moves: true, jumps: true, said: "none, of the whole time",
 			of: func(v []float64) float64 { return float64(uint64(v[0]) >> bit & 1) }})
 	}
 	return all
@@ -71,6 +73,13 @@ func fixed(metric, key, value, field string, scale, absolute float64, said strin
 func moving(metric, key, value, field string, scale, absolute, relative float64, said string) pair {
 	p := fixed(metric, key, value, field, scale, absolute, said)
 	p.relative, p.moves = relative, true
+	return p
+}
+
+// jumping is a fraction that nvidia-smi has in percent.
+func jumping(metric, key, value, field string) pair {
+	p := moving(metric, key, value, field, 0.01, 0.1, 0, "0.1, of the whole time")
+	p.jumps = true
 	return p
 }
 

@@ -63,8 +63,12 @@ func newSMI(ctx context.Context, path string, fields []string) (*smi, error) {
 }
 
 func (s *smi) run(ctx context.Context, args ...string) ([]byte, error) {
-	out, err := exec.CommandContext(ctx, s.path, args...).CombinedOutput()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, s.path, args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
+		out = append(out, stderr.Bytes()...)
 		return out, fmt.Errorf("%s %s: %w\n%s", s.path, strings.Join(args, " "), err, out)
 	}
 	return out, nil
@@ -111,12 +115,15 @@ func (s *smi) query(ctx context.Context, what string, fields []string) (rows []m
 	}
 	reader := csv.NewReader(bytes.NewReader(out))
 	reader.TrimLeadingSpace = true
-	reader.FieldsPerRecord = len(fields)
+	reader.FieldsPerRecord = -1 // warnings stand between the rows, such as of an infoROM that is corrupted
 	records, err := reader.ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("nvidia-smi %s: %w", what, err)
 	}
 	for _, record := range records {
+		if len(record) != len(fields) {
+			continue
+		}
 		row := map[string]string{}
 		for i, value := range record {
 			if value = strings.TrimSpace(value); hasValue(value) {
