@@ -142,6 +142,13 @@ func (d *Device) put(p Point, bits uint64) {
 	d.has.Add(p)
 }
 
+// Copy sets a point as another device has it.
+func (d *Device) Copy(p Point, from *Device) {
+	if from.has.Has(p) {
+		d.put(p, from.values[p])
+	}
+}
+
 // Unset takes a value back.
 func (d *Device) Unset(p Point) { d.has.Remove(p) }
 

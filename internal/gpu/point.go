@@ -2,6 +2,8 @@
 
 package gpu
 
+import "math"
+
 // Point is one value that a device or a process can have: a place in Rows.
 type Point uint8
 
@@ -93,6 +95,14 @@ type Field struct {
 	Scale float64
 }
 
+// In is a value of the field in the unit of the metric. A percentage is divided: 57 × 0.01 is no decimal.
+func (f Field) In(v float64) float64 {
+	if f.Scale < 1 {
+		return v / math.Round(1/f.Scale)
+	}
+	return v * f.Scale
+}
+
 // Row is what the table says of a point.
 type Row struct {
 	Metric *Metric
@@ -139,7 +149,7 @@ var Rows = [Points]Row{
 	NVLinkReceiveRate:     {Metric: nvlinkThroughput, Value: "receive", Max: maxRate, DCGM: Field{1012, 1}, GPM: Field{60, mebi}, Needs: "NVLink, profiling"},
 	NVLinkTransmitRate:    {Metric: nvlinkThroughput, Value: "transmit", Max: maxRate, DCGM: Field{1011, 1}, GPM: Field{61, mebi}, Needs: "NVLink, profiling"},
 	Power:                 {Metric: power, Max: maxPower, NVML: "GetPowerUsage", DCGM: Field{155, 1}},
-	PowerLimit:            {Metric: powerLimit, Max: maxPower, NVML: "GetEnforcedPowerLimit", DCGM: Field{160, 1}},
+	PowerLimit:            {Metric: powerLimit, Max: maxPower, NVML: "GetEnforcedPowerLimit", DCGM: Field{164, 1}},
 	Energy:                {Metric: energy, NVML: "GetTotalEnergyConsumption", DCGM: Field{156, milli}, Needs: "Volta"},
 	Temperature:           {Metric: temperature, Value: "gpu", Max: maxTemperature, NVML: "GetTemperature", DCGM: Field{150, 1}},
 	MemoryTemperature:     {Metric: temperature, Value: "memory", Max: maxTemperature, NVML: "field 82", DCGM: Field{140, 1}, Needs: "HBM"},

@@ -40,7 +40,8 @@ type Config struct {
 	NVMLLibrary string `mapstructure:"nvml_library"`
 	// DCGMLibrary is the path of libdcgm.so.4. Empty is where the system has it.
 	DCGMLibrary string `mapstructure:"dcgm_library"`
-	// DCGMEndpoint is a running nv-hostengine: host:port, or unix:///path. Empty runs DCGM inside of this process.
+	// DCGMEndpoint is a running nv-hostengine: host:port, or unix:///path. Empty is the usual port of this machine, and, where
+	// nothing answers there, an engine inside of this process: if Source is dcgm, or DCGMLibrary is set.
 	DCGMEndpoint string `mapstructure:"dcgm_endpoint"`
 	// KubeletSocket is the kubelet's socket for pod resources, by which a process is named after its pod. Empty, or a path where
 	// nothing is, does without.

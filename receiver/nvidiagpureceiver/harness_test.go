@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -266,4 +267,20 @@ func full(s *gpu.Snapshot, index int) *gpu.Device {
 	p := d.AddProcess(4242)
 	p.Memory, p.Utilization = 11588861952, [3]float64{0.5, 0, 0}
 	return d
+}
+
+// discard takes everything and keeps nothing.
+type discard struct{ consumertest.Consumer }
+
+func (discard) Capabilities() consumer.Capabilities                   { return consumer.Capabilities{} }
+func (discard) ConsumeMetrics(context.Context, pmetric.Metrics) error { return nil }
+
+// largest is the largest value of a batch, memory and counters in bytes left out.
+func largest(md pmetric.Metrics) (most float64) {
+	each(md, func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+		if m.Unit() != "By" {
+			most = max(most, p.DoubleValue(), float64(p.IntValue()))
+		}
+	})
+	return most
 }

@@ -42,8 +42,7 @@ EXPORT nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *out) {
 }
 
 EXPORT nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
-    struct world *w;
-    nvmlReturn_t result = enter_library(__func__, &w);
+    nvmlReturn_t result = enter_free();
     if (result != NVML_SUCCESS) return result;
     if (!is_set(set.handle)) return leave(NVML_ERROR_INVALID_ARGUMENT);
     for (struct nvmlEventSet_st **s = &sets; *s != NULL; s = &(*s)->next) {

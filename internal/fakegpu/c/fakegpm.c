@@ -55,8 +55,7 @@ EXPORT nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *out) {
 }
 
 EXPORT nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample) {
-    struct world *w;
-    nvmlReturn_t result = enter_library(__func__, &w);
+    nvmlReturn_t result = enter_free();
     if (result != NVML_SUCCESS) return result;
     if (!is_sample(sample.handle)) return leave(NVML_ERROR_INVALID_ARGUMENT);
     for (struct nvmlGpmSample_st **s = &samples; *s != NULL; s = &(*s)->next) {

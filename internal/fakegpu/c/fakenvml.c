@@ -63,6 +63,14 @@ nvmlReturn_t enter_library(const char *function, struct world **world) {
     return result == NVML_SUCCESS ? result : leave(result);
 }
 
+nvmlReturn_t enter_free(void) {
+    world_lock();
+    stats->calls++;
+    if (stats->initialised > 0) return NVML_SUCCESS;
+    stats->uninitialised++;
+    return leave(NVML_ERROR_UNINITIALIZED);
+}
+
 nvmlReturn_t enter(const char *function, nvmlDevice_t handle, enum takes takes, struct place *place) {
     struct world *world = world_lock();
     stats->calls++;

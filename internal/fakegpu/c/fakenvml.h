@@ -25,6 +25,8 @@ enum takes { GPU_ONLY, GPU_OR_MIG };
 nvmlReturn_t enter(const char *function, nvmlDevice_t handle, enum takes takes, struct place *place);
 // enter_library is enter for what has no device.
 nvmlReturn_t enter_library(const char *function, struct world **world);
+// enter_free is enter_library for what gives memory of the library back: that works without a driver, too.
+nvmlReturn_t enter_free(void);
 nvmlReturn_t leave(nvmlReturn_t result);
 
 // handle_of returns the handle for GPU index (mig -1) or for one of its instances.

@@ -48,7 +48,7 @@ func (p *profile) read(s *Source, r *reading, take func(nvml.Sample) nvml.Outcom
 	}
 	for i, point := range s.plan.gpmOf {
 		if v, o := s.plan.gpm.Value(i); r.ok(o) {
-			r.d.Set(point, v*gpu.Rows[point].GPM.Scale)
+			r.d.Set(point, gpu.Rows[point].GPM.In(v))
 		}
 	}
 }
