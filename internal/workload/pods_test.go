@@ -63,6 +63,7 @@ func TestTheKubeletSaysWhoHoldsADevice(t *testing.T) {
 // Scenario: a machine without a kubelet, on which one is started later.
 // Guarantees: one word about it, that the socket is missing; then the pods, without a restart.
 func TestAKubeletThatComesLaterIsFound(t *testing.T) {
+	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "kubelet.sock")
 	p, heard := listening(t, PodsOptions{Socket: socket})
 	require.Eventually(t, func() bool { return len(heard()) == 1 }, soon, time.Millisecond)
@@ -82,6 +83,7 @@ func TestAKubeletThatComesLaterIsFound(t *testing.T) {
 // Scenario: the kubelet ends, leaves its socket behind, and starts anew with other pods.
 // Guarantees: what it said holds for MaxAge, then nothing is known; then the new pods are.
 func TestAKubeletMayRestart(t *testing.T) {
+	t.Parallel()
 	k := workloadtest.NewKubelet(t, holds("chat-0", container("vllm", gpu0)))
 	p, heard := listening(t, PodsOptions{Socket: k.Socket, Interval: 10 * time.Millisecond, MaxAge: 2 * time.Second})
 	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, time.Millisecond)
@@ -101,6 +103,7 @@ func TestAKubeletMayRestart(t *testing.T) {
 
 // Scenario: a kubelet that does not answer. Guarantees: nobody waits for it, and the deadline holds.
 func TestASlowKubeletBlocksNobody(t *testing.T) {
+	t.Parallel()
 	k := workloadtest.NewKubelet(t, holds("chat-0", container("vllm", gpu0)))
 	forever := make(chan struct{})
 	k.Wait(forever)
@@ -126,6 +129,7 @@ func TestASlowKubeletBlocksNobody(t *testing.T) {
 
 // Guarantees: a hurry is answered within a second or so, and a thousand of them are one question.
 func TestAHurryIsOneQuestion(t *testing.T) {
+	t.Parallel()
 	k := workloadtest.NewKubelet(t)
 	p, _ := listening(t, PodsOptions{Socket: k.Socket, Interval: time.Hour})
 	require.Eventually(t, func() bool { return k.Asked() == 1 }, soon, time.Millisecond)
