@@ -132,7 +132,7 @@ func TestAnOldAnswerIsNotAboutANewProcess(t *testing.T) {
 	k := workloadtest.NewKubelet(t, holds("old-0", container("vllm", gpu0)))
 	p, _ := listening(t, PodsOptions{Socket: k.Socket, Interval: time.Hour})
 	require.Eventually(t, knows(p, gpu0, "old-0"), soon, time.Millisecond)
-	time.Sleep(20 * time.Millisecond) // two ticks of the clock that processes are started by
+	time.Sleep(20 * time.Millisecond) // so that the process starts in a later tick of the clock
 	cmd := workloadtest.Start(t, "vllm")
 	workloadtest.Move(t, cmd, workloadtest.Pod(uid2, id2))
 	k.Hold(holds("new-0", container("vllm", gpu0)))
@@ -168,7 +168,6 @@ func TestAReusedPIDIsAnotherProcess(t *testing.T) {
 	number := old.Process.Pid
 	before := r.Resolve(uint32(number), Device{}, second)
 	assert.Equal(t, "old", before.Executable)
-	time.Sleep(20 * time.Millisecond) // the clock that processes are started by ticks every ten
 	workloadtest.End(old)
 	assert.Equal(t, Process{PID: uint32(number)}, r.Resolve(uint32(number), Device{}, 2*second), "gone")
 	reincarnate(t, number, func() *exec.Cmd { return workloadtest.Start(t, "new") })
@@ -177,7 +176,6 @@ func TestAReusedPIDIsAnotherProcess(t *testing.T) {
 	assert.NotEqual(t, before.Start, after.Start)
 
 	// Without a look in between.
-	time.Sleep(20 * time.Millisecond)
 	r.Resolve(uint32(number), Device{}, 4*second)
 	require.NoError(t, syscall.Kill(number, syscall.SIGKILL))
 	var status syscall.WaitStatus

@@ -9,11 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// Start runs a process that does nothing until the test ends, from an executable of this name.
+// twoTicks are those of the clock that /proc tells the start of a process by.
+const twoTicks = 20 * time.Millisecond
+
+// Start runs a process that does nothing until the test ends, from an executable of this name. It has started for certain
+// before a kubelet that is asked from now on.
 func Start(t testing.TB, name string) *exec.Cmd {
 	t.Helper()
 	sleep, err := exec.LookPath("sleep")
@@ -25,6 +30,7 @@ func Start(t testing.TB, name string) *exec.Cmd {
 	cmd := exec.Command(binary, "3600")
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { End(cmd) })
+	time.Sleep(twoTicks)
 	return cmd
 }
 
