@@ -69,7 +69,8 @@ func (s *smi) run(ctx context.Context, args ...string) ([]byte, error) {
 	out, err := cmd.Output()
 	if err != nil {
 		out = append(out, stderr.Bytes()...)
-		return out, fmt.Errorf("%s %s: %w\n%s", s.path, strings.Join(args, " "), err, out)
+		what, _, _ := strings.Cut(args[0], "=")
+		return out, fmt.Errorf("%s %s: %w\n%s", s.path, what, err, out)
 	}
 	return out, nil
 }
