@@ -12,7 +12,7 @@ const (
 	UpDownCounter
 	// Counter only grows, since the driver was loaded or the receiver began.
 	Counter
-	// StateSet has a point of 0 or 1 for each state.
+	// StateSet has a point of 0 or 1 for each state, or is one of them.
 	StateSet
 )
 
@@ -40,7 +40,7 @@ func (g Group) String() string { return [...]string{"cheap", "process", "expensi
 type Metric struct {
 	Name        string
 	Description string
-	Unit        string // UCUM
+	Unit        string // UCUM; empty of a StateSet, which Prometheus would call a ratio
 	Kind        Kind
 	Double      bool // values are doubles, not integers
 	Group       Group
@@ -102,7 +102,7 @@ var (
 		Description: "ECC errors over the life of the device, and PCIe replays since the driver was loaded."}
 	clock = &Metric{Name: "nvidia.gpu.clock.frequency", Unit: "Hz", Kind: Gauge, Attribute: AttributeClock,
 		Description: "Clock frequency."}
-	throttle = &Metric{Name: "nvidia.gpu.throttle.reason", Unit: "1", Kind: StateSet, Attribute: AttributeThrottle,
+	throttle = &Metric{Name: "nvidia.gpu.throttle.reason", Kind: StateSet, Attribute: AttributeThrottle,
 		Description: "1 for each reason for which clocks are not at their highest right now. Several can hold at once, and idle is one."}
 	throttleTime = &Metric{Name: "nvidia.gpu.throttle.duration", Unit: "s", Kind: Counter, Double: true, Attribute: AttributePolicy,
 		Description: "Time for which a policy has kept the clocks down since the driver was loaded."}
@@ -110,9 +110,9 @@ var (
 		Description: "Xid errors since the receiver first saw the device, by code. The codes of the driver's catalog that mean trouble stand at 0 from the start, others appear when they happen."}
 	remappedRows = &Metric{Name: "nvidia.gpu.memory.remapped_rows", Unit: "{row}", Kind: Counter, Group: Expensive, Attribute: AttributeRemap,
 		Description: "Rows of memory that were replaced, by what made it necessary."}
-	remapPending = &Metric{Name: "nvidia.gpu.memory.remap.pending", Unit: "1", Kind: Gauge, Group: Expensive,
+	remapPending = &Metric{Name: "nvidia.gpu.memory.remap.pending", Kind: StateSet, Group: Expensive,
 		Description: "1 when rows wait for a reset to be replaced."}
-	remapFailure = &Metric{Name: "nvidia.gpu.memory.remap.failure", Unit: "1", Kind: Gauge, Group: Expensive,
+	remapFailure = &Metric{Name: "nvidia.gpu.memory.remap.failure", Kind: StateSet, Group: Expensive,
 		Description: "1 when a row could not be replaced."}
 	retiredPages = &Metric{Name: "nvidia.gpu.memory.retired_pages", Unit: "{page}", Kind: Counter, Group: Expensive, Attribute: AttributeRetired,
 		Description: "Pages of memory that are not used any more, by what made it necessary; devices before Ampere."}

@@ -385,6 +385,7 @@ func TestReport15MemoryIsBounded(t *testing.T) {
 			i++
 			r.engine.happened(gpu.Event{Time: int64(i), UUID: "GPU-0", Code: uint64(i)})
 			r.clock = r.clock.Add(r.step(t.Context()))
+			r.source.wanted = nil
 		}
 		runtime.GC()
 		var m runtime.MemStats
