@@ -99,8 +99,12 @@ func TestTheConfigurationForDcgmExporterIsTheWayBack(t *testing.T) {
 		assert.Equal(t, "insert", copied.Action, copied.Include)
 		assert.Equal(t, row.Metric.Name, copied.NewName, copied.Include)
 		assert.Equal(t, want, labels, copied.Include)
-		assert.Equal(t, []string{row.Metric.Unit}, unitOf(copied.NewName), copied.Include)
-		assert.Equal(t, row.Metric.Kind, kindOf(copied.NewName), copied.Include)
+		kind, units := row.Metric.Kind, []string{row.Metric.Unit}
+		if kind == gpu.StateSet { // a gauge without a unit
+			kind, units = gpu.Gauge, nil
+		}
+		assert.Equal(t, units, unitOf(copied.NewName), copied.Include)
+		assert.Equal(t, kind, kindOf(copied.NewName), copied.Include)
 		if row.DCGM.ID != 0 && at != gpu.MemoryUtilization { // what DCGM's number is times to be the metric's
 			assert.InEpsilon(t, row.DCGM.Scale, scale, 1e-9, copied.Include)
 		}
