@@ -21,7 +21,7 @@ import (
 // run is the command on the machine, with the shipped binary.
 func (m *machine) run() (page string, err error) {
 	m.t.Helper()
-	s := settings{collector: spawn.Binary(m.t), smi: m.smi, source: "nvml", library: m.library, out: m.out, rounds: 10, pause: 400 * time.Millisecond}
+	s := settings{collector: spawn.Binary(m.t), smi: m.smi, source: "auto", library: m.library, out: m.out, rounds: 10, pause: 400 * time.Millisecond}
 	path, err := s.run(context.Background())
 	if path == "" {
 		return "", err
