@@ -15,9 +15,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/workload/workloadtest"
 )
 
-// What the tests need of a real host: processes, control groups, and themselves as somebody else.
+// What the tests need of a real host besides workloadtest: themselves as somebody else, and odd forms of /proc.
 
 const childEnv = "WORKLOAD_TEST_CHILD"
 
@@ -44,8 +46,8 @@ func asChild() bool {
 	return true
 }
 
-// ask resolves a process in a child process that attr makes different.
-func ask(t *testing.T, attr *syscall.SysProcAttr, q question) (a answer) {
+// ask resolves a process in a child process that attr makes different, and that a command starts if there is one.
+func ask(t *testing.T, attr *syscall.SysProcAttr, q question, by ...string) (a answer) {
 	t.Helper()
 	text, err := json.Marshal(q)
 	require.NoError(t, err)
@@ -56,7 +58,8 @@ func ask(t *testing.T, attr *syscall.SysProcAttr, q question) (a answer) {
 	content, err := os.ReadFile(self)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(binary, content, 0o755))
-	cmd := exec.Command(binary)
+	by = append(by, binary)
+	cmd := exec.Command(by[0], by[1:]...)
 	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
 	cmd.Dir = "/"
 	cmd.SysProcAttr = attr
@@ -77,64 +80,6 @@ func open(t *testing.T) string {
 	return folder
 }
 
-// sleeper is a process of our own that does nothing until the test ends, run from an executable of this name.
-func sleeper(t testing.TB, name string) *exec.Cmd {
-	t.Helper()
-	folder := t.TempDir()
-	sleep, err := exec.LookPath("sleep")
-	require.NoError(t, err)
-	content, err := os.ReadFile(sleep)
-	require.NoError(t, err)
-	binary := filepath.Join(folder, name)
-	require.NoError(t, os.WriteFile(binary, content, 0o755))
-	cmd := exec.Command(binary, "3600")
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { end(cmd) })
-	return cmd
-}
-
-func end(cmd *exec.Cmd) {
-	_ = cmd.Process.Kill() // it may have ended
-	_ = cmd.Wait()         // killed
-}
-
-func pid(cmd *exec.Cmd) uint32 { return uint32(cmd.Process.Pid) }
-
-// into moves a process into a real control group of this path (version 2), as a container runtime does.
-func into(t testing.TB, cmd *exec.Cmd, path string) {
-	t.Helper()
-	root := unified(t)
-	folder := filepath.Join(root, path)
-	require.NoError(t, os.MkdirAll(folder, 0o755))
-	t.Cleanup(func() {
-		end(cmd)
-		for at := folder; at != root; at = filepath.Dir(at) {
-			if os.Remove(at) != nil { // others are in it
-				return
-			}
-		}
-	})
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600))
-}
-
-// unified is where control groups of version 2 are mounted.
-func unified(t testing.TB) string {
-	t.Helper()
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	require.NoError(t, err)
-	for line := range strings.Lines(string(mounts)) {
-		if fields := strings.Fields(line); len(fields) > 2 && fields[2] == "cgroup2" {
-			return fields[1]
-		}
-	}
-	t.Fatal("no cgroup2 is mounted on this machine")
-	return ""
-}
-
-func containerd(uid, id string) string {
-	return "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + strings.ReplaceAll(uid, "-", "_") + ".slice/cri-containerd-" + id + ".scope"
-}
-
 // hidden is a /proc in which nobody but root sees processes of others.
 func hidden(t *testing.T) string {
 	t.Helper()
@@ -153,7 +98,7 @@ func reincarnate(t *testing.T, number int, start func() *exec.Cmd) *exec.Cmd {
 		if cmd.Process.Pid == number {
 			return cmd
 		}
-		end(cmd) // another process was faster
+		workloadtest.End(cmd) // another process was faster
 	}
 	t.Fatal("the PID was taken a hundred times")
 	return nil

@@ -8,6 +8,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"pgregory.net/rapid"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/workload/workloadtest"
 )
 
 const (
@@ -16,23 +19,11 @@ const (
 	mig0 = "MIG-1f0b7cd5-cb0d-5e1d-9f4a-0f3a6f1b8f0c"
 )
 
-// holds is a pod of the namespace llm, each of whose containers holds devices.
-func holds(name string, containers ...*podresources.ContainerResources) *podresources.PodResources {
-	return &podresources.PodResources{Namespace: "llm", Name: name, Containers: containers}
-}
-
-func container(name string, devices ...string) *podresources.ContainerResources {
-	return &podresources.ContainerResources{Name: name, Devices: []*podresources.ContainerDevices{{ResourceName: "nvidia.com/gpu", DeviceIds: devices}}}
-}
-
-func claim(name, driver string, devices ...string) *podresources.ContainerResources {
-	c := &podresources.ContainerResources{Name: name}
-	for _, device := range devices {
-		c.DynamicResources = append(c.DynamicResources, &podresources.DynamicResource{ClaimName: "gpu", ClaimNamespace: "llm",
-			ClaimResources: []*podresources.ClaimResource{{DriverName: driver, PoolName: "node-1", DeviceName: device}}})
-	}
-	return c
-}
+var (
+	holds     = workloadtest.Holds
+	container = workloadtest.Container
+	claim     = workloadtest.Claim
+)
 
 func TestADeviceBelongsToTheOnlyPodThatHoldsIt(t *testing.T) {
 	f := func(name string, device Device, want Owner, pods ...*podresources.PodResources) {
@@ -78,6 +69,40 @@ func TestADeviceBelongsToTheOnlyPodThatHoldsIt(t *testing.T) {
 	f("another driver's", Device{UUID: gpu0, Aliases: []string{"nvidia0", "gpu-0"}}, Owner{}, holds("chat-0", claim("vllm", "gpu.example.com", "gpu-0")))
 
 	f("no GPU", Device{UUID: "0000:3b:00.0"}, Owner{}, holds("net-0", container("dpdk", "0000:3b:00.0")))
+}
+
+// Guarantees: in whatever order the kubelet tells its pods, a device that two pods hold is shared, one that one pod holds is
+// that pod's, and the container is named if it is the only one.
+func TestTheOrderOfPodsDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		gpus := []string{"GPU-a", "GPU-b", "GPU-c"}
+		type holding struct{ pod, container, gpu string }
+		held := rapid.SliceOf(rapid.Custom(func(t *rapid.T) holding {
+			return holding{rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod"), rapid.SampledFrom([]string{"c", "d"}).Draw(t, "container"),
+				rapid.SampledFrom(gpus).Draw(t, "gpu")}
+		})).Draw(t, "held")
+		answer := func(all []holding) (pods []*podresources.PodResources) {
+			for i, h := range all {
+				pods = append(pods, holds(h.pod, container(h.container, fmt.Sprintf("%s::%d", h.gpu, i))))
+			}
+			return pods
+		}
+		one, other := ownersOf(answer(held), 1), ownersOf(answer(rapid.Permutation(held).Draw(t, "order")), 1)
+		assert.Equal(t, one.of, other.of)
+		for _, gpu := range gpus {
+			pods, containers := map[string]bool{}, map[string]bool{}
+			for _, h := range held {
+				if h.gpu == gpu {
+					pods[h.pod], containers[h.container] = true, true
+				}
+			}
+			owner, ok := one.owner(Device{UUID: gpu})
+			assert.Equal(t, len(pods) > 0, ok)
+			assert.Equal(t, len(pods) > 1, owner.Shared)
+			assert.Equal(t, len(pods) == 1, owner.Pod != "")
+			assert.Equal(t, len(pods) == 1 && len(containers) == 1, owner.Container != "")
+		}
+	})
 }
 
 func TestDevicesAreLimited(t *testing.T) {

@@ -3,9 +3,7 @@
 package workload
 
 import (
-	"context"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,65 +12,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
-	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/workload/workloadtest"
 )
 
 const soon = 10 * time.Second
-
-// kubelet answers List on a real socket, and nothing else: Get is Unimplemented, as in many.
-type kubelet struct {
-	podresources.UnimplementedPodResourcesListerServer
-	socket string
-	server *grpc.Server
-
-	mu    sync.Mutex
-	pods  []*podresources.PodResources
-	asked int
-	slow  chan struct{} // when not nil, an answer waits for it
-}
-
-func newKubelet(t testing.TB, pods ...*podresources.PodResources) *kubelet {
-	k := &kubelet{socket: filepath.Join(t.TempDir(), "kubelet.sock"), pods: pods}
-	k.start(t)
-	t.Cleanup(func() { k.server.Stop() })
-	return k
-}
-
-func (k *kubelet) start(t testing.TB) {
-	listener, err := net.Listen("unix", k.socket)
-	require.NoError(t, err)
-	k.server = grpc.NewServer()
-	podresources.RegisterPodResourcesListerServer(k.server, k)
-	go func() { _ = k.server.Serve(listener) }() // ends with Stop
-}
-
-func (k *kubelet) List(ctx context.Context, _ *podresources.ListPodResourcesRequest) (*podresources.ListPodResourcesResponse, error) {
-	k.mu.Lock()
-	k.asked++
-	pods, slow := k.pods, k.slow
-	k.mu.Unlock()
-	if slow != nil {
-		select {
-		case <-slow:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return &podresources.ListPodResourcesResponse{PodResources: pods}, nil
-}
-
-func (k *kubelet) set(change func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	change()
-}
-
-func (k *kubelet) times() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.asked
-}
 
 // listening is Pods beside what OnChange has heard.
 func listening(t testing.TB, opts PodsOptions) (*Pods, func() []error) {
@@ -100,8 +44,8 @@ func knows(p *Pods, device, pod string) func() bool {
 }
 
 func TestTheKubeletSaysWhoHoldsADevice(t *testing.T) {
-	k := newKubelet(t, holds("chat-0", container("vllm", gpu0)))
-	p, heard := listening(t, PodsOptions{Socket: k.socket})
+	k := workloadtest.NewKubelet(t, holds("chat-0", container("vllm", gpu0)))
+	p, heard := listening(t, PodsOptions{Socket: k.Socket})
 	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, time.Millisecond)
 	owner, ok := p.Owner(Device{UUID: gpu0})
 	assert.True(t, ok)
@@ -119,6 +63,7 @@ func TestTheKubeletSaysWhoHoldsADevice(t *testing.T) {
 // Scenario: a machine without a kubelet, on which one is started later.
 // Guarantees: one word about it, that the socket is missing; then the pods, without a restart.
 func TestAKubeletThatComesLaterIsFound(t *testing.T) {
+	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "kubelet.sock")
 	p, heard := listening(t, PodsOptions{Socket: socket})
 	require.Eventually(t, func() bool { return len(heard()) == 1 }, soon, time.Millisecond)
@@ -126,9 +71,10 @@ func TestAKubeletThatComesLaterIsFound(t *testing.T) {
 	_, ok := p.Owner(Device{UUID: gpu0})
 	assert.False(t, ok)
 
-	k := &kubelet{socket: socket, pods: []*podresources.PodResources{holds("chat-0", container("vllm", gpu0))}}
-	k.start(t)
-	defer k.server.Stop()
+	k := &workloadtest.Kubelet{Socket: socket}
+	k.Hold(holds("chat-0", container("vllm", gpu0)))
+	k.Start(t)
+	defer k.Stop()
 	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, 10*time.Millisecond)
 	assert.Equal(t, 2, len(heard()))
 	assert.NoError(t, heard()[1])
@@ -137,30 +83,32 @@ func TestAKubeletThatComesLaterIsFound(t *testing.T) {
 // Scenario: the kubelet ends, leaves its socket behind, and starts anew with other pods.
 // Guarantees: what it said holds for MaxAge, then nothing is known; then the new pods are.
 func TestAKubeletMayRestart(t *testing.T) {
-	k := newKubelet(t, holds("chat-0", container("vllm", gpu0)))
-	p, heard := listening(t, PodsOptions{Socket: k.socket, Interval: 10 * time.Millisecond, MaxAge: 2 * time.Second})
+	t.Parallel()
+	k := workloadtest.NewKubelet(t, holds("chat-0", container("vllm", gpu0)))
+	p, heard := listening(t, PodsOptions{Socket: k.Socket, Interval: 10 * time.Millisecond, MaxAge: 2 * time.Second})
 	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, time.Millisecond)
-	k.server.Stop()
-	require.NoError(t, os.WriteFile(k.socket, nil, 0o600)) // as after a crash: a file on which nobody listens
+	k.Stop()
+	require.NoError(t, os.WriteFile(k.Socket, nil, 0o600)) // as after a crash: a file on which nobody listens
 	require.Eventually(t, func() bool { return len(heard()) == 2 }, soon, time.Millisecond)
 	require.Error(t, heard()[1])
 	assert.NotErrorIs(t, heard()[1], fs.ErrNotExist)
 	assert.True(t, knows(p, gpu0, "chat-0")())
 	require.Eventually(t, func() bool { _, ok := p.Owner(Device{UUID: gpu0}); return !ok }, soon, 10*time.Millisecond)
 
-	require.NoError(t, os.Remove(k.socket))
-	k.set(func() { k.pods = []*podresources.PodResources{holds("chat-1", container("vllm", gpu0))} })
-	k.start(t)
+	require.NoError(t, os.Remove(k.Socket))
+	k.Hold(holds("chat-1", container("vllm", gpu0)))
+	k.Start(t)
 	require.Eventually(t, knows(p, gpu0, "chat-1"), soon, 10*time.Millisecond)
 }
 
 // Scenario: a kubelet that does not answer. Guarantees: nobody waits for it, and the deadline holds.
 func TestASlowKubeletBlocksNobody(t *testing.T) {
-	k := newKubelet(t, holds("chat-0", container("vllm", gpu0)))
+	t.Parallel()
+	k := workloadtest.NewKubelet(t, holds("chat-0", container("vllm", gpu0)))
 	forever := make(chan struct{})
-	k.set(func() { k.slow = forever })
+	k.Wait(forever)
 	started := time.Now()
-	p, heard := listening(t, PodsOptions{Socket: k.socket, Timeout: 200 * time.Millisecond})
+	p, heard := listening(t, PodsOptions{Socket: k.Socket, Timeout: 200 * time.Millisecond})
 	_, ok := p.Owner(Device{UUID: gpu0})
 	p.Hurry()
 	assert.False(t, ok)
@@ -168,10 +116,10 @@ func TestASlowKubeletBlocksNobody(t *testing.T) {
 	require.Eventually(t, func() bool { return len(heard()) == 1 }, soon, time.Millisecond)
 	assert.ErrorContains(t, heard()[0], "DeadlineExceeded")
 
-	k.set(func() { k.slow = nil })
+	k.Wait(nil)
 	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, 10*time.Millisecond)
 
-	k.set(func() { k.slow = forever })
+	k.Wait(forever)
 	p.Hurry()
 	time.Sleep(time.Second)
 	stopped := time.Now()
@@ -181,13 +129,14 @@ func TestASlowKubeletBlocksNobody(t *testing.T) {
 
 // Guarantees: a hurry is answered within a second or so, and a thousand of them are one question.
 func TestAHurryIsOneQuestion(t *testing.T) {
-	k := newKubelet(t)
-	p, _ := listening(t, PodsOptions{Socket: k.socket, Interval: time.Hour})
-	require.Eventually(t, func() bool { return k.times() == 1 }, soon, time.Millisecond)
+	t.Parallel()
+	k := workloadtest.NewKubelet(t)
+	p, _ := listening(t, PodsOptions{Socket: k.Socket, Interval: time.Hour})
+	require.Eventually(t, func() bool { return k.Asked() == 1 }, soon, time.Millisecond)
 	for range 1000 {
 		p.Hurry()
 	}
-	require.Eventually(t, func() bool { return k.times() == 2 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return k.Asked() == 2 }, soon, time.Millisecond)
 	time.Sleep(1500 * time.Millisecond)
-	assert.Equal(t, 2, k.times())
+	assert.Equal(t, 2, k.Asked())
 }

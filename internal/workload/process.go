@@ -48,6 +48,7 @@ type sighting struct {
 	Process
 	comm int // file descriptor
 	text [commLength]byte
+	now  [commLength]byte // scratch
 }
 
 // see looks a process up. A process that is gone or hidden gives nil.
@@ -75,9 +76,9 @@ func see(root string, pid uint32) *sighting {
 
 // alive says whether the process is still there, and still runs what it ran.
 func (s *sighting) alive() bool {
-	var text [commLength]byte
-	_, err := unix.Pread(s.comm, text[:], 0)
-	return err == nil && text == s.text
+	clear(s.now[:])
+	_, err := unix.Pread(s.comm, s.now[:], 0)
+	return err == nil && s.now == s.text
 }
 
 func (s *sighting) close() { _ = unix.Close(s.comm) } // it was only read
