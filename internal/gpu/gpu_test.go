@@ -3,7 +3,9 @@
 package gpu
 
 import (
+	"fmt"
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -213,4 +215,13 @@ func TestSetsOfPoints(t *testing.T) {
 func TestXidsHaveAMeaning(t *testing.T) {
 	assert.Equal(t, "fallen off the bus", XidMeaning(79))
 	assert.Empty(t, XidMeaning(1))
+}
+
+func TestScalesAreExact(t *testing.T) {
+	for n := range 1000 {
+		v, err := strconv.ParseFloat(fmt.Sprintf("%d.%02d", n/100, n%100), 64)
+		assert.NoError(t, err)
+		assert.Equal(t, v, Field{Scale: 0.01}.In(float64(n)))
+	}
+	assert.InDelta(t, 3<<20, Scaled(3, 1<<20), 0)
 }

@@ -95,12 +95,15 @@ type Field struct {
 	Scale float64
 }
 
-// In is a value of the field in the unit of the metric. A percentage is divided: 57 × 0.01 is no decimal.
-func (f Field) In(v float64) float64 {
-	if f.Scale < 1 {
-		return v / math.Round(1/f.Scale)
+// In is a value of the field in the unit of the metric.
+func (f Field) In(v float64) float64 { return Scaled(v, f.Scale) }
+
+// Scaled is a value times a scale, such as 0.01 for a percentage. It divides where that is exact: 57 × 0.01 is not 0.57.
+func Scaled(v, scale float64) float64 {
+	if scale < 1 {
+		return v / math.Round(1/scale)
 	}
-	return v * f.Scale
+	return v * scale
 }
 
 // Row is what the table says of a point.

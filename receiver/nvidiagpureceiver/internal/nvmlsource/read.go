@@ -37,7 +37,7 @@ func (r *reading) ok(o nvml.Outcome) bool {
 // set32 and set64 set a point to what a call has told, in the unit of its metric.
 func (r *reading) set32(p gpu.Point, scale float64, v uint32, o nvml.Outcome) {
 	if r.ok(o) {
-		r.d.Set(p, float64(v)*scale)
+		r.d.Set(p, gpu.Scaled(float64(v), scale))
 	}
 }
 
