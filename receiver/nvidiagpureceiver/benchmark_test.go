@@ -20,7 +20,7 @@ import (
 func (r *rig) quiet() {
 	report, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverCreateSettings: receivertest.NewNopSettings(metadata.Type)})
 	require.NoError(r.t, err)
-	r.engine.report, r.engine.log, r.engine.metrics, r.engine.logs = report, zap.NewNop(), discard{}, nil
+	r.report, r.log, r.engine.metrics, r.engine.logs = report, zap.NewNop(), discard{}, nil
 }
 
 // BenchmarkScrape is a whole scrape of 8 GPUs with 20 processes each: reading (of plain values, or by NVML on the fake),
