@@ -3,8 +3,11 @@
 package nvidiagpureceiver
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -268,4 +271,41 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 	assert.Len(t, r.events(), maxPendingEvents)
 	assert.Equal(t, int64(maxPendingEvents), r.counted("events_dropped", "")[""])
 	assert.Contains(t, r.series("nvidia.gpu.xid"), fmt.Sprintf("nvidia.gpu.xid{hw.id=GPU-0,nvidia.xid.code=31} %d", 2*maxPendingEvents))
+}
+
+// Guarantees: a driver that cannot be talked to does not hold the shutdown up for ever.
+func TestADriverThatBlocksDoesNotHoldTheEndUp(t *testing.T) {
+	blocked := make(chan struct{})
+	r := newRig(t, func(*gpu.Snapshot) { <-blocked }, nil)
+	require.NoError(t, r.Start(t.Context(), nil))
+	require.Eventually(t, func() bool { return r.own.connected.Load() == 1 }, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	require.ErrorIs(t, r.Shutdown(ctx), context.DeadlineExceeded)
+	assert.Less(t, time.Since(begin), 5*time.Second)
+	close(blocked)
+	r.done.Wait()
+	r.resolver.Close()
+}
+
+// Guarantees: what /proc/meminfo does not say is not made up.
+func TestTheHostsMemoryIsReadOrNotTold(t *testing.T) {
+	f := func(content string, total, used uint64, ok bool) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "meminfo")
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		gotTotal, gotUsed, gotOK := hostMemory(path)
+		assert.Equal(t, ok, gotOK)
+		assert.Equal(t, total, gotTotal)
+		assert.Equal(t, used, gotUsed)
+	}
+	f("MemTotal:       16 kB\nMemFree:        1 kB\nMemAvailable:    4 kB\n", 16<<10, 12<<10, true)
+	f("MemTotal: 16 kB\n", 0, 0, false)
+	f("MemTotal: 16 kB\nMemAvailable: 17 kB\n", 0, 0, false)
+	f("MemTotal: x kB\nMemAvailable: 1 kB\n", 0, 0, false)
+	f("MemTotal: 16\nMemAvailable: 1 kB", 0, 0, false)
+	f("", 0, 0, false)
+	_, _, ok := hostMemory("/nowhere")
+	assert.False(t, ok)
 }

@@ -50,7 +50,9 @@ func (e *engine) step(ctx context.Context) time.Duration {
 // begin opens the source. It is false where that is not possible now.
 func (e *engine) begin(ctx context.Context) bool {
 	if err := e.source.Open(ctx, e.happened); err != nil {
-		e.failed(ctx, err)
+		if ctx.Err() == nil {
+			e.failed(ctx, err)
+		}
 		return false
 	}
 	e.open = true

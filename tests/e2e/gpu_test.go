@@ -30,7 +30,7 @@ extensions:
 receivers:
   nvidia_gpu:
     nvml_library: %[2]s/libnvidia-ml.so.1
-    source: nvml
+    source: %[4]s
     collection_interval: 200ms
     retry_interval: 200ms
     release_window: 3s
@@ -55,14 +55,20 @@ type gpus struct {
 
 func startGPUs(t *testing.T) *gpus {
 	t.Helper()
-	health, prometheus := spawn.FreeEndpoint(t), spawn.FreeEndpoint(t)
-	g := &gpus{t: t, dir: t.TempDir(), status: "http://" + health + "/status?verbose", series: "http://" + prometheus + "/metrics"}
-	return g.start(health, prometheus)
+	return startGPUsBy(t, "nvml")
 }
 
-func (g *gpus) start(health, prometheus string) *gpus {
+// startGPUsBy starts it with a source, and what else is set.
+func startGPUsBy(t *testing.T, source string) *gpus {
+	t.Helper()
+	health, prometheus := spawn.FreeEndpoint(t), spawn.FreeEndpoint(t)
+	g := &gpus{t: t, dir: t.TempDir(), status: "http://" + health + "/status?verbose", series: "http://" + prometheus + "/metrics"}
+	return g.start(health, prometheus, source)
+}
+
+func (g *gpus) start(health, prometheus, source string) *gpus {
 	g.t.Helper()
-	config := spawn.WriteConfig(g.t, fmt.Sprintf(gpuConfig, health, g.dir, prometheus))
+	config := spawn.WriteConfig(g.t, fmt.Sprintf(gpuConfig, health, g.dir, prometheus, strings.ReplaceAll(source, "DIR", g.dir)))
 	g.Collector = spawn.Start(g.t, spawn.Options{Configs: []string{config}, Env: []string{fakegpu.Variable + "=" + g.scenario()}})
 	g.WaitReady()
 	return g
@@ -217,6 +223,31 @@ func TestWhatHappensToAGPUIsToldAndSurvived(t *testing.T) {
 	require.Eventually(t, func() bool { return len(g.events()) >= 4 }, 10*time.Second, 50*time.Millisecond, "%v", g.events())
 	assert.ElementsMatch(t, []string{"nvidia.gpu.xid", "nvidia.gpu.lost", "nvidia.gpu.recovered", "nvidia.driver.changed"}, g.events())
 	assert.Zero(t, g.Stop())
+}
+
+// Scenario: NVML alone; then DCGM is installed, and its host engine restarts.
+// Guarantees: profiling is GPM's, then DCGM's, and the process lives through all of it.
+func TestDCGMIsTakenUpForProfiling(t *testing.T) {
+	g := startGPUsBy(t, "auto\n    dcgm_library: DIR/libdcgm.so.4\n    dcgm_endpoint: localhost:5555")
+	world := fakegpu.H100()
+	g.write(world)
+	_, err := fakegpu.BuildDCGM(g.dir)
+	require.NoError(t, err)
+	g.install()
+	g.WaitLog("DCGM does the profiling", 20*time.Second)
+	of := func(name string) string { return seriesOf(get(t, g.series), name+"{", world.GPUs[0].UUID) }
+	require.Eventually(t, func() bool { return of("nvidia_gpu_sm_active_ratio") == "0.9725" }, 20*time.Second, 50*time.Millisecond)
+	world.GPUs[0].Set("gpm.2", 50) // of which both fakes make their profiling
+	world.Rules = []fakegpu.Rule{{Function: fakegpu.RuleHostEngine, GPU: fakegpu.All, Instance: fakegpu.All, Return: 1}}
+	g.write(world)
+	require.Eventually(t, func() bool { return of("nvidia_gpu_sm_active_ratio") == "0.5" && of("hw_power_watts") != "" }, 20*time.Second, 50*time.Millisecond)
+	assert.True(t, g.Running())
+	assert.Zero(t, g.Stop())
+	for _, stats := range []func(string) (fakegpu.Stats, error){fakegpu.NVMLStats, fakegpu.DCGMStats} {
+		got, err := stats(g.scenario())
+		require.NoError(t, err)
+		assert.Zero(t, got.Initialised+got.EventSets+got.GPMSamples+got.Invalid+got.Uninitialised, "%+v", got)
+	}
 }
 
 // seriesOf is the value of the series of a page whose line has all of the texts.
