@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 )
 
 // load makes a batch of cumulative TTFT histograms, one a series, with 6 attributes and vLLM's boundaries.
@@ -177,9 +178,9 @@ func BenchmarkCheckpoint(b *testing.B) {
 		r.touchAll()
 		r.mu.Unlock()
 		begin := time.Now()
-		taken := r.take()
+		taken := r.Take()
 		held += time.Since(begin)
-		parts, err := taken.encode()
+		parts, err := frame.Encode(taken)
 		require.NoError(b, err)
 		size = 0
 		for _, part := range parts {

@@ -5,27 +5,23 @@ package sloconnector
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
-	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
-// A checkpoint is the state as of one moment: what was judged, and how far each input had come when it was. It is cut into
-// parts, of which those are written that have changed.
+// A checkpoint is the state as of one moment: what was judged, and how far each input had come when it was.
 
-// The names of the parts.
+// The names of the parts besides those of the intake.
 const (
 	headPart   = "head"
-	spansPart  = "spans"
 	seriesPart = "series/" // and the shard
-	inputsPart = "inputs/"
 )
 
 // headState is what is not one of many.
@@ -36,55 +32,38 @@ type headState struct {
 	Events    []judge.EventState // that no consumer has taken yet
 }
 
-// save writes what has changed since the last checkpoint. What could not be written is written with the next one.
-func (e *engine) save(ctx context.Context) {
-	begin := e.now()
-	taken := e.take()
-	changed, err := taken.encode()
-	if err == nil {
-		err = e.store.Save(ctx, changed, nil)
+func newKeeper(e *engine) *frame.Keeper {
+	return &frame.Keeper{
+		State: e, Own: e.own, Logger: e.set.Logger, Now: func() time.Time { return e.now() }, Name: "slo", Costs: "what is judged now",
+		Unknown: "error budgets, counters and open violations are not known any more",
 	}
-	if err != nil {
-		e.mu.Lock()
-		e.touchAll()
-		e.mu.Unlock()
-		e.own.saved(ctx, e.now().Sub(begin), 0, false)
-		if ctx.Err() == nil {
-			e.set.Logger.Error("the checkpoint was not written: what is judged now would be lost by a crash", zap.Error(err))
-		}
-		return
-	}
-	e.mu.Lock()
-	e.judge.Saved()
-	e.mu.Unlock()
-	size := 0
-	for _, part := range changed {
-		size += len(part)
-	}
-	e.own.saved(ctx, e.now().Sub(begin), size, true)
+}
+
+func (e *engine) save(ctx context.Context) { e.keeper.Save(ctx) }
+
+func (e *engine) restore(ctx context.Context, host component.Host) (known bool, err error) {
+	return e.keeper.Restore(ctx, host, e.cfg.Storage, component.KindConnector, e.id)
 }
 
 // snapshot is what has changed, as of one moment.
 type snapshot struct {
 	head   headState
-	spans  []byte // nil where none came
+	heard  frame.Heard
 	series map[int][]judge.SeriesState
-	inputs map[int][]intake.InputState
 }
 
-// take takes a snapshot that shares nothing with what goes on: to encode it takes longer than to copy it, and nobody is heard
-// while the mutex is held.
-func (e *engine) take() snapshot {
+// Take takes a snapshot that shares nothing with what goes on.
+func (e *engine) Take() frame.Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := snapshot{head: headState{Judge: e.judge.Head(), Watermark: e.intake.Watermark.State()}}
+	s := &snapshot{head: headState{Judge: e.judge.Head(), Watermark: e.intake.Watermark.State()}}
 	for _, ev := range e.outbox.pending {
 		s.head.Events = append(s.head.Events, ev.State())
 	}
 	for _, ev := range e.judge.Events() {
 		s.head.Events = append(s.head.Events, ev.State())
 	}
-	s.spans, s.series, s.inputs = e.intake.TakeSpans(), e.judge.TakeTouched(), e.intake.TakeInputs()
+	s.series, s.heard = e.judge.TakeTouched(), frame.TakeHeard(e.intake)
 	for _, series := range s.series {
 		for i := range series {
 			for k := range series[i].Panes {
@@ -98,110 +77,66 @@ func (e *engine) take() snapshot {
 	return s
 }
 
-// encode makes the parts of a checkpoint.
-func (s *snapshot) encode() (parts map[string][]byte, err error) {
-	parts = map[string][]byte{}
-	put := func(name string, v any) {
-		if err == nil {
-			parts[name], err = checkpoint.Encode(v)
-		}
-	}
-	put(headPart, s.head)
-	if s.spans != nil {
-		put(spansPart, s.spans)
-	}
-	for shard, series := range s.series {
-		put(seriesPart+strconv.Itoa(shard), series)
-	}
-	for shard, inputs := range s.inputs {
-		put(inputsPart+strconv.Itoa(shard), inputs)
-	}
-	return parts, err
+// Encode makes the parts of a checkpoint.
+func (s *snapshot) Encode(to *frame.Parts) {
+	to.Put(headPart, s.head)
+	s.heard.Encode(to)
+	frame.PutShards(to, seriesPart, s.series)
 }
 
-// restore takes up the state that was written last. A state that is damaged is set aside: the connector starts empty and says
-// so.
-func (e *engine) restore(ctx context.Context, host component.Host) (known bool, err error) {
-	if e.cfg.Storage == nil {
-		return false, nil
-	}
-	e.client, err = checkpoint.Client(ctx, host, *e.cfg.Storage, component.KindConnector, e.id, "")
-	if err != nil {
-		return false, err
-	}
-	e.store = checkpoint.New(e.client, "slo")
-	generation, problems, err := e.store.Load(ctx)
-	if err != nil {
-		return false, fmt.Errorf("storage: the last checkpoint cannot be read: %w", err)
-	}
-	for _, problem := range problems {
-		e.set.Logger.Error("a checkpoint is damaged", zap.Error(problem))
-		e.own.damaged.Add(ctx, 1)
-	}
-	if len(generation.Parts) == 0 {
-		return false, nil
-	}
+// Kept lets counters tell what is safe.
+func (e *engine) Kept() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	left, err := e.takeUp(generation.Parts)
-	if err != nil {
-		e.set.Logger.Error("the last checkpoint is of no use, so the state begins empty: error budgets, counters and open violations are not known any more",
-			zap.Uint64("checkpoint", generation.Sequence), zap.Error(err))
-		e.own.damaged.Add(ctx, 1)
-		e.begin()
-		return false, nil
-	}
-	inputs, _ := e.intake.Sizes()
-	e.set.Logger.Info("the state is that of the last checkpoint", zap.Uint64("checkpoint", generation.Sequence),
-		zap.Int("series", e.judge.Len()), zap.Int("input_series", inputs), zap.Int("series_left_out", left))
-	e.touchAll()
-	return true, nil
+	e.judge.Saved()
 }
 
-func (e *engine) takeUp(parts map[string][]byte) (left int, err error) {
+// Lost makes the next checkpoint write everything.
+func (e *engine) Lost() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.touchAll()
+}
+
+func (e *engine) touchAll() {
+	e.judge.Touch()
+	e.intake.TouchAll()
+}
+
+// Forget begins empty.
+func (e *engine) Forget() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.begin()
+	return nil
+}
+
+// TakeUp takes up the parts of a checkpoint.
+func (e *engine) TakeUp(parts map[string][]byte) ([]zap.Field, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var head headState
-	if err := checkpoint.Decode(parts[headPart], &head); err != nil {
-		return 0, fmt.Errorf("%s: %w", headPart, err)
+	if err := frame.Get(parts, headPart, &head); err != nil {
+		return nil, err
 	}
-	var series []judge.SeriesState
-	for name, part := range parts {
-		switch {
-		case strings.HasPrefix(name, seriesPart):
-			var some []judge.SeriesState
-			if err := checkpoint.Decode(part, &some); err != nil {
-				return 0, fmt.Errorf("%s: %w", name, err)
-			}
-			series = append(series, some...)
-		case strings.HasPrefix(name, inputsPart):
-			var some []intake.InputState
-			if err := checkpoint.Decode(part, &some); err != nil {
-				return 0, fmt.Errorf("%s: %w", name, err)
-			}
-			if err := e.intake.RestoreInputs(some, e.now().UnixNano()); err != nil {
-				return 0, fmt.Errorf("%s: %w", name, err)
-			}
-		case name == spansPart:
-			var seen []byte
-			if err := checkpoint.Decode(part, &seen); err != nil {
-				return 0, fmt.Errorf("%s: %w", name, err)
-			}
-			e.intake.RestoreSpans(seen)
-		}
+	series, err := frame.Shards[judge.SeriesState](parts, seriesPart)
+	if err != nil {
+		return nil, err
 	}
-	if left, err = e.judge.Restore(head.Judge, series); err != nil {
-		return left, err
+	if err := frame.RestoreHeard(e.intake, parts, e.now().UnixNano()); err != nil {
+		return nil, err
+	}
+	left, err := e.judge.Restore(head.Judge, series)
+	if err != nil {
+		return nil, err
 	}
 	if err := e.intake.Watermark.Restore(head.Watermark, e.now().UnixNano()); err != nil {
-		return left, fmt.Errorf("%s: %w", headPart, err)
+		return nil, fmt.Errorf("%s: %w", headPart, err)
 	}
 	for i := range head.Events {
 		e.outbox.pending = append(e.outbox.pending, head.Events[i].Event(e.judge))
 	}
-	return left, nil
-}
-
-// touchAll makes the next checkpoint write everything.
-func (e *engine) touchAll() {
-	e.judge.Touch()
-	e.intake.TouchAll()
+	e.touchAll()
+	inputs, _ := e.intake.Sizes()
+	return []zap.Field{zap.Int("series", e.judge.Len()), zap.Int("input_series", inputs), zap.Int("series_left_out", left)}, nil
 }

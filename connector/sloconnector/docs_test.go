@@ -41,12 +41,12 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 	for _, md := range hour(1, 2, 3) {
 		r.send(md)
 	}
-	r.own.dropped.Add(t.Context(), 1)
-	r.own.evicted.Add(t.Context(), 1)
-	r.own.refused.Add(t.Context(), 1)
-	r.own.damaged.Add(t.Context(), 1)
-	r.own.failed.Add(t.Context(), 1)
-	r.own.saved(t.Context(), time.Second, 1, true)
+	r.own.Dropped.Add(t.Context(), 1)
+	r.own.Evicted.Add(t.Context(), 1)
+	r.own.Refused.Add(t.Context(), 1)
+	r.own.Damaged.Add(t.Context(), 1)
+	r.own.Failed.Add(t.Context(), 1)
+	r.own.Saved(t.Context(), time.Second, 1, true)
 	for name, want := range described {
 		got, err := r.tel.GetMetric("otelcol_" + name)
 		require.NoError(t, err)

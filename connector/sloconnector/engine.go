@@ -11,15 +11,14 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/alertmanager"
 	"github.com/otelcol-llm/otelcol-llm/internal/catalog"
-	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
@@ -27,19 +26,8 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
-// tick is how often the engine looks whether there is something to tell. Results leave within a second of what
-// caused them.
-const tick = 250 * time.Millisecond
-
 // unseenAfter is how long an SLO may be without input before that is said.
 const unseenAfter = 2 * time.Minute
-
-// maxAhead is how far event time may be ahead of the wall clock (design: rules for everything stateful).
-const maxAhead = time.Minute
-
-// lastWords is how long the consumers may take for what is left at a shutdown. One that blocks must not cost the last
-// checkpoint.
-const lastWords = 5 * time.Second
 
 // engine is the state of a connector, shared by its instances.
 type engine struct {
@@ -48,7 +36,7 @@ type engine struct {
 	set     component.TelemetrySettings
 	metrics consumer.Metrics // nil where no pipeline takes them
 	logs    consumer.Logs
-	own     *telemetry
+	own     *frame.Telemetry
 	now     func() time.Time
 	tenants *tenant.Resolver
 	enabled emit.Enabled
@@ -85,10 +73,8 @@ type engine struct {
 	lastWords time.Duration
 	untold    emit.Untold // of the one goroutine that publishes metrics, then of Shutdown
 
-	client storage.Client // nil without a storage
-	store  *checkpoint.Store
-	stop   context.CancelFunc // nil before Start
-	done   sync.WaitGroup
+	keeper *frame.Keeper
+	work   frame.Work
 }
 
 func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
@@ -98,7 +84,7 @@ func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
 	}
 	e := &engine{
 		cfg: cfg, id: set.ID, set: set.TelemetrySettings, now: time.Now, warned: map[string]bool{}, tenants: tenants,
-		enabled: cfg.Metrics.Enabled(table), lastWords: lastWords,
+		enabled: cfg.Metrics.Enabled(table), lastWords: frame.LastWords,
 	}
 	e.parts = distributions{engine: e, out: emit.Pages{Scope: metadata.ScopeName, On: e.enabled}}
 	if am := cfg.Alertmanager.Get(); am != nil {
@@ -106,8 +92,11 @@ func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
 			return nil, err
 		}
 	}
-	e.own, err = newTelemetry(set.TelemetrySettings)
-	return e, err
+	if e.own, err = frame.NewTelemetry(set.TelemetrySettings, ownMetrics); err != nil {
+		return nil, err
+	}
+	e.keeper = newKeeper(e)
+	return e, nil
 }
 
 // Start finds the catalog, compiles it, takes up what was known before and begins to tell what is found.
@@ -127,37 +116,22 @@ func (e *engine) Start(ctx context.Context, host component.Host) error {
 			return err
 		}
 	}
-	running, stop := context.WithCancel(context.Background())
-	e.stop = stop
+	e.work.Start()
 	// Each has a goroutine of its own: a consumer that blocks must hold neither the verdicts nor the other consumer up.
 	for _, work := range []func(context.Context){e.advance, e.publishMetrics, e.publishEvents, e.publishAlerts} {
-		e.done.Go(func() { repeat(running, tick, work) })
+		e.work.Every(frame.Tick, work)
 	}
-	if e.store != nil {
-		e.done.Go(func() { repeat(running, e.cfg.CheckpointInterval, e.save) })
+	if e.keeper.Keeps() {
+		e.work.Every(e.cfg.CheckpointInterval, e.save)
 	}
 	if e.cfg.Backfill.HasValue() && !known {
 		api, err := e.prometheus(ctx, host)
 		if err != nil {
 			return err
 		}
-		e.done.Go(func() { e.backfill(running, api) })
+		e.work.Go(func(ctx context.Context) { e.backfill(ctx, api) })
 	}
 	return nil
-}
-
-// repeat calls work every interval until the context ends.
-func repeat(ctx context.Context, interval time.Duration, work func(context.Context)) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			work(ctx)
-		}
-	}
 }
 
 // prepare makes the engine ready to hear.
@@ -182,7 +156,7 @@ func (e *engine) begin() {
 	e.judge = judge.New(e.slos, e.judgeOptions())
 	e.intake = intake.New(e.selectors, sink{e}, intake.Options{
 		Watermark: window.WatermarkOptions{
-			Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
+			Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: frame.MaxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
 		},
 		MaxInputs: e.cfg.MaxInputSeries, TTL: e.cfg.SeriesTTL, MaxRecentSpans: e.cfg.MaxRecentSpans,
 		Tenants: e.tenants, Take: e.distribution, Logger: e.set.Logger,
@@ -207,30 +181,22 @@ func (e *engine) judgeOptions() judge.Options {
 
 // Shutdown tells what is left to tell, and keeps the rest.
 func (e *engine) Shutdown(ctx context.Context) error {
-	if e.stop == nil {
-		return errors.Join(e.close(ctx), e.own.shutdown()) // never started
+	if !e.work.Started() {
+		return errors.Join(e.close(ctx), e.own.Shutdown()) // never started
 	}
-	e.stop() // interrupts a consumer that blocks
-	ended := make(chan struct{})
-	go func() {
-		e.done.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), e.close(ctx), e.own.shutdown())
+	if err := e.work.Stop(ctx); err != nil {
+		return errors.Join(err, e.close(ctx), e.own.Shutdown())
 	}
 	e.outbox.Resume()
 	e.untold.Resume()
 	last, cancel := context.WithTimeout(ctx, e.lastWords)
 	e.publishEvents(last)
-	if e.store != nil {
+	if e.keeper.Keeps() {
 		e.save(ctx)
 	}
 	e.publishMetrics(last) // after it was saved
 	cancel()
-	return errors.Join(e.close(ctx), e.own.shutdown())
+	return errors.Join(e.close(ctx), e.own.Shutdown())
 }
 
 // close gives back what Start took.
@@ -239,10 +205,7 @@ func (e *engine) close(ctx context.Context) error {
 	if e.alerts != nil {
 		errs = append(errs, e.alerts.Shutdown(ctx))
 	}
-	if e.client != nil {
-		errs = append(errs, e.client.Close(ctx))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, e.keeper.Close(ctx))...)
 }
 
 // hear lets listen hear a batch as a whole before anything closes: the order of items inside it has no say in what is late.
@@ -256,7 +219,7 @@ func (e *engine) hear(ctx context.Context, listen func(in *intake.Intake, now in
 	listen(e.intake, begin.UnixNano())
 	// Windows close in event time only now.
 	e.judge.Advance(e.intake.Watermark.Advance(begin.UnixNano(), window.Unset))
-	e.own.consumed(ctx, &e.intake.Counts, e.now().Sub(begin))
+	e.own.Consumed(ctx, &e.intake.Counts, e.now().Sub(begin))
 }
 
 // advance closes what the wall clock allows to close although nothing comes in, by the catalog as it is now.
@@ -267,7 +230,7 @@ func (e *engine) advance(context.Context) {
 	now := e.now()
 	e.judge.Advance(e.intake.Watermark.Advance(now.UnixNano(), e.judge.LastEnd()))
 	e.intake.Expire(now.UnixNano())
-	e.own.sizes(e)
+	e.sizes()
 	if !e.lookAt.IsZero() && now.After(e.lookAt) {
 		e.lookAt = time.Time{}
 		if unseen := e.judge.Unseen(); len(unseen) > 0 {

@@ -51,9 +51,9 @@ func (e *engine) publishEvents(ctx context.Context) {
 		dropped += e.sendEvents(ctx, pending)
 	}
 	if dropped > 0 {
-		e.own.dropped.Add(ctx, int64(dropped))
+		e.own.Dropped.Add(ctx, int64(dropped))
 	}
-	e.own.gauges[pendingGauge].value.Store(int64(e.waiting()))
+	e.own.Set(pendingGauge, e.waiting())
 }
 
 func (e *engine) waiting() int {

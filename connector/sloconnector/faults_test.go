@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 )
 
@@ -324,7 +325,7 @@ func TestEventsThatAreRefusedForGoodAreDroppedAndOthersWait(t *testing.T) {
 		r.send(md)
 	}
 	for range 40 { // ten seconds of ticks
-		r.wait(tick)
+		r.wait(frame.Tick)
 	}
 	assert.Less(t, calls, 8, "it is asked at growing intervals")
 	answer = consumererror.NewPermanent(errors.New("never"))
@@ -478,7 +479,8 @@ func TestWhatWaitsIsToldAtTheEnd(t *testing.T) {
 	require.NotEmpty(t, r.outbox.pending)
 	require.True(t, r.outbox.Paused(r.clock))
 	require.True(t, r.untold.Paused(r.clock))
-	r.engine.metrics, r.engine.logs, r.engine.stop = r.metrics, r.logs, func() {}
+	r.engine.metrics, r.engine.logs = r.metrics, r.logs
+	r.work.Start()
 	require.NoError(t, r.Shutdown(t.Context()))
 	assert.Equal(t, 2, r.logs.LogRecordCount())
 	assert.Positive(t, r.metrics.DataPointCount())

@@ -28,6 +28,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 )
 
 // disk is a storage extension in memory. It outlives those that use it.
@@ -86,8 +87,8 @@ func on(t testing.TB, ext component.Component, docs string, configure func(*Conf
 // checkpoint is what the next checkpoint would write.
 func (r *rig) checkpoint() map[string][]byte {
 	r.t.Helper()
-	taken := r.take()
-	parts, err := taken.encode()
+	taken := r.Take()
+	parts, err := frame.Encode(taken)
 	require.NoError(r.t, err)
 	return parts
 }
@@ -96,7 +97,7 @@ func (r *rig) checkpoint() map[string][]byte {
 func (r *rig) stop() {
 	r.t.Helper()
 	r.save(r.t.Context())
-	require.NoError(r.t, r.client.Close(r.t.Context()))
+	require.NoError(r.t, r.keeper.Close(r.t.Context()))
 }
 
 // settle writes a checkpoint, after which counters are told as they are.
@@ -304,12 +305,12 @@ func TestACheckpointThatIsNotOursBeginsEmpty(t *testing.T) {
 	d := newDisk()
 	r := on(t, d, ttftDocs, nil)
 	r.send(hour()[0])
-	for _, part := range []string{headPart, spansPart, seriesPart + "1", inputsPart + "1"} {
+	for _, part := range []string{headPart, frame.SpansPart, seriesPart + "1", frame.InputsPart + "1"} {
 		d.values = map[string][]byte{}
 		s := on(t, d, ttftDocs, nil)
 		s.send(hour()[0])
 		s.save(t.Context())
-		require.NoError(t, s.store.Save(t.Context(), map[string][]byte{part: []byte("\x82\x01nonsense")}, nil))
+		require.NoError(t, s.keeper.Store().Save(t.Context(), map[string][]byte{part: []byte("\x82\x01nonsense")}, nil))
 		s = on(t, d, ttftDocs, nil)
 		assert.False(t, s.known, part)
 		inputs, _ := s.intake.Sizes()
@@ -452,13 +453,13 @@ func TestACheckpointIsOfOneMoment(t *testing.T) {
 		for _, md := range batches[:2] {
 			r.send(md)
 		}
-		taken := r.take()
-		before, err := taken.encode()
+		taken := r.Take()
+		before, err := frame.Encode(taken)
 		require.NoError(t, err)
 		for _, md := range batches[2:4] {
 			r.send(md)
 		}
-		after, err := taken.encode()
+		after, err := frame.Encode(taken)
 		require.NoError(t, err)
 		assert.Equal(t, before, after, name)
 	}
@@ -482,7 +483,7 @@ func TestNoCounterFallsAfterACrash(t *testing.T) {
 		r.send(md)
 	}
 	assert.InDelta(t, 100, good(), 0)
-	require.NoError(t, r.client.Close(t.Context()))
+	require.NoError(t, r.keeper.Close(t.Context()))
 	r = on(t, d, ttftDocs, nil)
 	r.send(batches[5])
 	assert.InDelta(t, 100, good(), 0)

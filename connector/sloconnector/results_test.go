@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 )
 
 // names are the metrics that were told.
@@ -213,7 +215,7 @@ func TestAConsumerThatRefusesIsLeftAlone(t *testing.T) {
 		addNumber(points, time.Time{}, t0.Add(time.Duration(i)*time.Second), 0.1)
 		r.consume(t.Context(), md)
 		for range 4 {
-			r.wait(tick)
+			r.wait(frame.Tick)
 		}
 	}
 	assert.LessOrEqual(t, asked, 7)

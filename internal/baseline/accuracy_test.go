@@ -3,9 +3,7 @@
 package baseline
 
 import (
-	"bufio"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -39,18 +37,14 @@ func azure(t *testing.T, name string) (latencies []float64) {
 }
 
 func mooncake(t *testing.T) (latencies []float64) {
-	f, err := os.Open("../../testdata/traffic/mooncake/conversation_200.jsonl")
+	data, err := os.ReadFile("testdata/mooncake_lengths.txt")
 	require.NoError(t, err)
-	defer f.Close()
-	s := bufio.NewScanner(f)
-	for s.Scan() {
-		var request struct {
-			Tokens float64 `json:"input_length"`
-		}
-		require.NoError(t, json.Unmarshal(s.Bytes(), &request))
-		latencies = append(latencies, request.Tokens*perToken)
+	for field := range strings.FieldsSeq(string(data)) {
+		tokens, err := strconv.ParseFloat(field, 64)
+		require.NoError(t, err)
+		latencies = append(latencies, tokens*perToken)
 	}
-	require.NoError(t, s.Err())
+	require.Len(t, latencies, 12_031)
 	return latencies
 }
 
@@ -90,9 +84,9 @@ func sources(t *testing.T) []source {
 }
 
 // Scenario: windows of 59 to 5,000 values of seven distributions, 200 of each. Guarantees: with 300 and more there is
-// always an answer, 2 % off the quantile of the very values at most in root mean square, and never further off than half a
-// bucket: 1.1 % for values that span 3 decades, 2.2 % for 6. With fewer, a promise about the P99 has no answer, and one
-// about the P95 rarely; how often, and how far off it is, stands in testdata/accuracy.txt.
+// always an answer, and it is never further than 2 % off the quantile of the very values; nor is the baseline that the next
+// window is held against. With fewer, a promise about the P99 has no answer, and one about the P95 rarely; how often, and how
+// far off it is, stands in testdata/accuracy.txt.
 func TestAQuantileIsRightOrIsNotTold(t *testing.T) {
 	const windows = 200
 	var table strings.Builder
@@ -112,11 +106,17 @@ func TestAQuantileIsRightOrIsNotTold(t *testing.T) {
 						values[i] = s.draw(r)
 						w.Observe(values[i], 1)
 					}
-					got := j.Close(new(Cell), window, &w).Observed
+					c := new(Cell)
+					got := j.Close(c, window, &w).Observed
 					by[got.Method]++
 					if got.Known() {
 						slices.Sort(values)
-						off := math.Abs(got.Value/values[int(math.Ceil(q*float64(n)))-1] - 1)
+						at := int(math.Ceil(q*float64(n))) - 1
+						off := math.Abs(got.Value/values[at] - 1)
+						if n >= 300 { // rounded weights leave the rank a hair on either side
+							normal := j.Close(c, 2*window, &w).Dynamic.Value
+							assert.True(t, normal >= 0.98*values[at] && normal <= 1.02*values[at+1], "%s, P%v of %d: %v, not %v", s.name, 100*q, n, normal, values[at])
+						}
 						sum += off * off
 						most = max(most, off)
 					}
@@ -128,8 +128,7 @@ func TestAQuantileIsRightOrIsNotTold(t *testing.T) {
 				table.WriteByte('\n')
 				if n >= 300 {
 					assert.Equal(t, windows, by[Histogram])
-					assert.LessOrEqual(t, math.Sqrt(sum/windows), 0.02, "%s, P%v of %d", s.name, 100*q, n)
-					assert.LessOrEqual(t, most, 0.022, "%s, P%v of %d", s.name, 100*q, n)
+					assert.LessOrEqual(t, most, 0.02, "%s, P%v of %d", s.name, 100*q, n)
 				} else {
 					assert.Zero(t, by[Histogram])
 				}

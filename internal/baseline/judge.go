@@ -19,6 +19,8 @@ type Promise struct {
 	Quantile float64
 	// HigherIsBetter for throughput and quality. A share of good events is always so.
 	HigherIsBetter bool
+	// Shares says that results tell the shares of good events as well, for a composite that the promise is a part of.
+	Shares bool
 }
 
 // Options are the same for all cells of a component.
@@ -83,6 +85,7 @@ type Result struct {
 	Deviation                 float64 // (observed − static) / static, NaN where not known
 	Drift                     float64 // (dynamic − static) / static, NaN where not known
 	State                     State
+	Shares                    Shares // where the promise wants them
 }
 
 // Close takes a window in that ended at end, and says what it means. The baselines of the result are those of before the
@@ -91,6 +94,9 @@ func (j *Judge) Close(c *Cell, end int64, w *sketch.Distribution) Result {
 	j.window.set(end, w)
 	r := j.before(c, end)
 	r.Observed = j.observed(w)
+	if j.promise.Shares {
+		r.Shares = j.shares(c)
+	}
 	var found findings
 	if r.Observed.Known() {
 		found = findings{known: true, static: j.againstObjective(r.Observed.Value),

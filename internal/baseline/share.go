@@ -21,6 +21,9 @@ func (j *Judge) CloseShare(c *Cell, end int64, good, total float64) Result {
 	if int(c.windows) >= j.options.Reference {
 		r.Frozen = j.share(&c.frozen)
 	}
+	if j.promise.Shares {
+		r.Shares = j.shares(c)
+	}
 	var found findings
 	if r.Observed.Known() {
 		allowed := max(1-j.promise.Objective, math.SmallestNonzeroFloat64)

@@ -11,9 +11,15 @@ import (
 )
 
 const (
-	// MaxBuckets bounds each side of an exponential histogram; a wider range costs resolution, not memory.
+	// MaxBuckets bounds each side of an exponential histogram; a wider range costs resolution, not memory. It is six decades
+	// at KeptScale.
+	MaxBuckets = 640
+	// MaxFineBuckets bounds each side at scales finer than KeptScale: what more of them would tell is not worth their memory.
 	// OpenTelemetry's SDKs use 160, two of which fit beside each other here.
-	MaxBuckets = 320
+	MaxFineBuckets = 320
+	// KeptScale is the resolution that is given up only for want of MaxBuckets: 32 buckets an octave, each 2.2 % wide, so
+	// that the middle of one is at most 1.1 % off.
+	KeptScale = 5
 	// MaxScale is the finest resolution (base 2^(2^-20)) and where raw values begin.
 	MaxScale = 20
 	// MinScale is the coarsest resolution: every finite float fits into a few buckets.
@@ -133,7 +139,7 @@ func (e *Exponential) observe(v float64, n uint64) {
 		e.Scale = MaxScale
 	}
 	at := index(e.Scale, v)
-	for !side.fits(at, at) {
+	for !side.fits(at, at, e.Scale) {
 		e.downscale(1)
 		at >>= 1
 	}
@@ -153,7 +159,7 @@ func (e *Exponential) merge(o *Exponential) {
 	if e.Scale > o.Scale {
 		e.downscale(e.Scale - o.Scale)
 	}
-	for !e.Positive.takes(&o.Positive, o.Scale-e.Scale) || !e.Negative.takes(&o.Negative, o.Scale-e.Scale) {
+	for !e.Positive.takes(&o.Positive, o.Scale, e.Scale) || !e.Negative.takes(&o.Negative, o.Scale, e.Scale) {
 		e.downscale(1)
 	}
 	e.Positive.merge(&o.Positive, o.Scale-e.Scale)
@@ -249,18 +255,28 @@ func (b *Buckets) span() (lo, hi int32, ok bool) {
 	return b.Offset + int32(first), b.Offset + int32(last), first <= last
 }
 
-// fits reports whether the indexes lo to hi can be added within MaxBuckets.
-func (b *Buckets) fits(lo, hi int32) bool {
+// most is how many buckets a side may have at a scale. It never falls as scales become coarser, so the scale of a merger is the
+// one that all its values have together.
+func most(scale int32) int64 {
+	if scale > KeptScale {
+		return MaxFineBuckets
+	}
+	return MaxBuckets
+}
+
+// fits reports whether the indexes lo to hi can be added at a scale.
+func (b *Buckets) fits(lo, hi, scale int32) bool {
 	if !b.empty() {
 		lo = min(lo, b.Offset)
 		hi = max(hi, b.Offset+int32(len(b.Counts))-1)
 	}
-	return int64(hi)-int64(lo) < MaxBuckets
+	return int64(hi)-int64(lo) < most(scale)
 }
 
-func (b *Buckets) takes(o *Buckets, shift int32) bool {
+// takes reports whether all of o, which is at the scale from, can be added at the scale to.
+func (b *Buckets) takes(o *Buckets, from, to int32) bool {
 	lo, hi, ok := o.span()
-	return !ok || b.fits(lo>>shift, hi>>shift)
+	return !ok || b.fits(lo>>(from-to), hi>>(from-to), to)
 }
 
 // add puts n values at an index that fits.

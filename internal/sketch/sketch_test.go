@@ -174,6 +174,37 @@ func TestMergeOfPartsIsTheWhole(t *testing.T) {
 	}
 }
 
+// Guarantees: values that span less than six decades are told apart by 2.2 %, however they came together; more than
+// MaxFineBuckets are only taken for that.
+func TestSixDecadesKeepTheirResolution(t *testing.T) {
+	f := func(octaves float64, scale int32, buckets int) {
+		t.Helper()
+		var whole, merged Distribution
+		parts := make([]Distribution, 3)
+		r := rand.New(rand.NewPCG(7, 8))
+		for i := range 3000 {
+			v := 0.001 * math.Exp2(octaves*r.Float64())
+			if i < 2 {
+				v = 0.001 * math.Exp2(octaves*float64(i))
+			}
+			whole.Observe(v, 1)
+			parts[r.IntN(3)].Observe(v, 1)
+		}
+		for i := range parts {
+			require.True(t, merged.Merge(&parts[i]))
+		}
+		assert.Equal(t, scale, whole.exponential()[0].Scale, "%v octaves", octaves)
+		assert.LessOrEqual(t, len(whole.exponential()[0].Positive.Counts), buckets, "%v octaves", octaves)
+		assert.Equal(t, whole.exponential(), merged.exponential())
+	}
+	f(4.9, 6, MaxFineBuckets)
+	f(5.1, 5, MaxFineBuckets)
+	f(9.9, 5, MaxFineBuckets)
+	f(10.1, 5, MaxBuckets)
+	f(19.9, 5, MaxBuckets)
+	f(20.1, 4, MaxFineBuckets+10)
+}
+
 func TestExponentialHistogramsOfDifferentScalesMergeExactly(t *testing.T) {
 	var d Distribution
 	require.True(t, d.AddExponential(&Exponential{Scale: 1, ZeroCount: 2, Positive: Buckets{Offset: 0, Counts: []uint64{1, 2, 3, 4}}}))

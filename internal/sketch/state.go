@@ -87,8 +87,8 @@ func (d *Distribution) Restore(s *DistributionState, intern func([]float64) []fl
 		if err := e.Restore(p); err != nil {
 			return err
 		}
-		if n := max(len(e.Positive.Counts), len(e.Negative.Counts)); n > MaxBuckets {
-			return fmt.Errorf("%d exponential buckets, more than %d", n, MaxBuckets)
+		if n := max(len(e.Positive.Counts), len(e.Negative.Counts)); int64(n) > most(e.Scale) {
+			return fmt.Errorf("%d exponential buckets at scale %d, more than %d", n, e.Scale, most(e.Scale))
 		}
 		var ok bool
 		if count, ok = addUp(count, []uint64{e.Count()}); !ok {

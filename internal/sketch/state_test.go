@@ -126,5 +126,6 @@ func TestAStateThatIsNoDistributionIsRefused(t *testing.T) {
 	f("are too many", exponential(ExponentialState{Positive: BucketsState{Offset: math.MaxInt32, Counts: []uint64{1}}}))
 	f("are too many", exponential(ExponentialState{Positive: BucketsState{Counts: make([]uint64, MaxInputBuckets+1)}}))
 	f("beyond what a float", exponential(ExponentialState{Negative: BucketsState{Offset: 1 << 30, Counts: []uint64{1}}}))
-	f("321 exponential buckets", exponential(ExponentialState{Positive: BucketsState{Counts: make([]uint64, MaxBuckets+1)}}))
+	f("641 exponential buckets", exponential(ExponentialState{Positive: BucketsState{Counts: make([]uint64, MaxBuckets+1)}}))
+	f("321 exponential buckets at scale 6", exponential(ExponentialState{Scale: 6, Positive: BucketsState{Counts: make([]uint64, MaxFineBuckets+1)}}))
 }

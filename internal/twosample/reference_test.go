@@ -17,11 +17,11 @@ func scipy(t *testing.T) (r struct {
 		Reference, Candidate []float64
 		U, P, Ratio          float64
 	}
-	Fisher []struct {
+	Fisher, LargeFisher []struct {
 		Bad, N, RefBad, RefN uint64
 		P                    float64
 	}
-	Binomial []struct {
+	Binomial, LargeBinomial []struct {
 		Bad, N   uint64
 		Share, P float64
 	}
@@ -54,6 +54,19 @@ func TestFisherIsThatOfAnotherImplementation(t *testing.T) {
 	}
 	for _, want := range scipy(t).Binomial {
 		assert.InEpsilon(t, want.P, Binomial(want.Bad, want.N, want.Share), 1e-9, "%+v", want)
+	}
+}
+
+// Guarantees: large numbers are no less exact: up to 2^53 of them, which is as far as counts go.
+func TestLargeNumbersAreThoseOfAnotherImplementation(t *testing.T) {
+	large := scipy(t)
+	require.NotEmpty(t, large.LargeFisher)
+	require.NotEmpty(t, large.LargeBinomial)
+	for _, want := range large.LargeFisher {
+		assert.InEpsilon(t, want.P, Fisher(want.Bad, want.N, want.RefBad, want.RefN), 1e-7, "%+v", want)
+	}
+	for _, want := range large.LargeBinomial {
+		assert.InEpsilon(t, want.P, Binomial(want.Bad, want.N, want.Share), 1e-7, "%+v", want)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/internal/lifecycletest"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/metadata"
 )
@@ -95,7 +96,7 @@ func TestAConsumerThatBlocksDoesNotHoldTheEndUp(t *testing.T) {
 	p := create(t, cfg, blocked)
 	require.NoError(t, p.Start(t.Context(), newHost(t, promise(0.2))))
 	require.NoError(t, p.ConsumeMetrics(t.Context(), constants(0, 400, 0.1, eu)))
-	time.Sleep(2 * tick)
+	time.Sleep(2 * frame.Tick)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	begin := time.Now()
@@ -121,7 +122,7 @@ func TestWhatIsNotTakenIsToldAgain(t *testing.T) {
 	r.send(constants(0, 400, 0.238, eu))
 	r.wait(2 * time.Minute)
 	for range 40 {
-		r.wait(tick)
+		r.wait(frame.Tick)
 	}
 	assert.Equal(t, 4, asked, "after 0, 1, 3 and 7 seconds")
 	answer = nil

@@ -5,12 +5,11 @@ package driftheatmapprocessor
 import (
 	"math"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-llm/otelcol-llm/internal/delta"
+	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
@@ -42,18 +41,7 @@ type coupled struct {
 	curves        *coupling.Map
 	told          int64 // end of the window that was told last, 0 before the first
 	checked       int64
-}
-
-// served is an engine.
-type served struct {
-	by                    []string
-	tokens, hits, queries delta.Number
-	prompts, length       delta.Number // number of prompts, and their length in all
-	newHits, newQueries   float64      // since the last sample
-	newPrompts, newLength float64
-	batch, batchBefore    float64 // the last two points; NaN where there is none
-	throughput            float64 // of the interval that this batch ends, 0 for none
-	heard                 int64   // wall clock
+	touched       bool // engines, since the last checkpoint
 }
 
 // maxRoles bounds the memory of metric names; beyond it a name is looked at anew each time it comes.
@@ -77,12 +65,17 @@ func newCoupled(cfg *Config) *coupled {
 	return of
 }
 
+// names are those of the metrics, by their role less one.
+func (c *coupled) names() []string {
+	return []string{c.cfg.Throughput, c.cfg.Batch, c.cfg.Context, c.cfg.CacheHits, c.cfg.CacheQueries}
+}
+
 func (c *coupled) role(name string) role {
 	if r, known := c.roles[name]; known {
 		return r
 	}
 	r := noRole
-	for i, metric := range [...]string{c.cfg.Throughput, c.cfg.Batch, c.cfg.Context, c.cfg.CacheHits, c.cfg.CacheQueries} {
+	for i, metric := range c.names() {
 		if metric != "" && selection.SameMetric(metric, name) {
 			r = role(i + 1)
 		}
@@ -93,128 +86,84 @@ func (c *coupled) role(name string) role {
 	return r
 }
 
-// listen hears a metric of an engine. It leaves it to the catalog as well.
+// listen hears a metric of an engine. It leaves it to the catalog as well, which counts what it refuses for itself.
 func (e *engine) listen(b *intake.Batch) bool {
 	r := e.coupled.role(b.Metric.Name())
 	if r == noRole {
 		return false
 	}
+	isDelta := intake.Temporality(b.Metric) == pmetric.AggregationTemporalityDelta
 	switch m := b.Metric; m.Type() {
 	case pmetric.MetricTypeGauge:
 		for _, p := range m.Gauge().DataPoints().All() {
-			if s := couple(e, b, p); s != nil {
-				s.number(e.coupled, r, p, false)
-			}
+			couple(e, b, p, func(s *served) intake.Reason { return s.number(e.coupled, r, p, false) })
 		}
 	case pmetric.MetricTypeSum:
 		for _, p := range m.Sum().DataPoints().All() {
-			if s := couple(e, b, p); s != nil {
-				s.number(e.coupled, r, p, m.Sum().AggregationTemporality() == pmetric.AggregationTemporalityDelta)
-			}
+			couple(e, b, p, func(s *served) intake.Reason { return s.number(e.coupled, r, p, isDelta) })
 		}
 	case pmetric.MetricTypeHistogram:
 		for _, p := range m.Histogram().DataPoints().All() {
-			if s := couple(e, b, p); s != nil && r == contextRole && p.HasSum() {
-				s.prompted(pointOf(p), float64(p.Count()), p.Sum(), m.Histogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta)
-			}
+			couple(e, b, p, func(s *served) intake.Reason {
+				return s.prompted(r, pointOf(p), p.Count(), p.HasSum(), p.Sum(), isDelta)
+			})
 		}
 	case pmetric.MetricTypeExponentialHistogram:
 		for _, p := range m.ExponentialHistogram().DataPoints().All() {
-			if s := couple(e, b, p); s != nil && r == contextRole && p.HasSum() {
-				s.prompted(pointOf(p), float64(p.Count()), p.Sum(), m.ExponentialHistogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta)
-			}
+			couple(e, b, p, func(s *served) intake.Reason {
+				return s.prompted(r, pointOf(p), p.Count(), p.HasSum(), p.Sum(), isDelta)
+			})
 		}
 	default:
+		e.intake.Counts.Refuse(intake.UnsupportedShape, intake.Points(b.Metric))
 	}
 	return false
 }
 
-// couple is the engine that a point is of, nil for a point that cannot be believed, or for which there is no room.
+// couple gives a point to the engine that it is of, and counts what cannot be believed or has no room.
 func couple[P interface {
 	Attributes() pcommon.Map
 	Timestamp() pcommon.Timestamp
 	Flags() pmetric.DataPointFlags
-}](e *engine, b *intake.Batch, p P) *served {
-	c, at := e.coupled, int64(p.Timestamp())
-	if at <= 0 || p.Flags().NoRecordedValue() || e.intake.Watermark.Ahead(at, b.Now()) {
-		return nil
+}](e *engine, b *intake.Batch, p P, take func(*served) intake.Reason) {
+	at := int64(p.Timestamp())
+	var why intake.Reason
+	switch {
+	case at <= 0:
+		why = intake.NoTimestamp
+	case p.Flags().NoRecordedValue():
+		why = intake.NoRecordedValue
+	case e.intake.Watermark.Ahead(at, b.Now()):
+		why = intake.Future
+	default:
+		s := e.coupled.engine(b, p.Attributes())
+		if s == nil {
+			why = intake.SeriesLimit
+			break
+		}
+		b.Heard(at)
+		why = take(s)
 	}
-	id := b.Source(p.Attributes())
+	e.intake.Counts.Refuse(why, 1)
+}
+
+// engine is the engine that a point with some attributes is of, nil where there is no room for it.
+func (c *coupled) engine(b *intake.Batch, point pcommon.Map) *served {
+	id := b.Source(point)
 	s := c.engines[id]
 	if s == nil {
 		if len(c.engines) >= c.max {
-			e.intake.Counts.Refuse(intake.SeriesLimit, 1)
 			return nil
 		}
-		s = &served{batch: math.NaN(), batchBefore: math.NaN()}
+		s = newServed()
 		for _, key := range c.cfg.By {
-			s.by = append(s.by, strings.Clone(b.Value(key, p.Attributes())))
+			s.by = append(s.by, strings.Clone(b.Value(key, point)))
 		}
 		c.engines[id] = s
 	}
 	s.heard = b.Now()
-	b.Heard(at)
+	c.touched = true
 	return s
-}
-
-func pointOf(p interface {
-	StartTimestamp() pcommon.Timestamp
-	Timestamp() pcommon.Timestamp
-}) delta.Point {
-	return delta.Point{Start: int64(p.StartTimestamp()), Time: int64(p.Timestamp()), Since: math.MaxInt64} // the first says nothing
-}
-
-// number takes a point that is one number.
-func (s *served) number(c *coupled, r role, p pmetric.NumberDataPoint, isDelta bool) {
-	v := p.DoubleValue()
-	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-		v = float64(p.IntValue())
-	}
-	if !(v >= 0) || math.IsInf(v, 1) {
-		return
-	}
-	at := pointOf(p)
-	switch r {
-	case batchRole:
-		s.batchBefore, s.batch = s.batch, v
-	case contextRole:
-		s.newPrompts, s.newLength = 1, v
-	case hitsRole:
-		s.newHits += added(&s.hits, at, v, isDelta)
-	case queriesRole:
-		s.newQueries += added(&s.queries, at, v, isDelta)
-	case throughputRole:
-		since := s.tokens.Last()
-		if isDelta {
-			since = at.Start
-		}
-		n := added(&s.tokens, at, v, isDelta)
-		if since > 0 && since < at.Time && n > 0 {
-			s.throughput = n / time.Duration(at.Time-since).Seconds()
-			c.sampled = append(c.sampled, s)
-		}
-	default:
-	}
-}
-
-// prompted takes a point that says how many prompts there were, and how long they were in all.
-func (s *served) prompted(at delta.Point, n, length float64, isDelta bool) {
-	if !(length >= 0) || math.IsInf(length, 1) {
-		return
-	}
-	s.newPrompts += added(&s.prompts, at, n, isDelta)
-	s.newLength += added(&s.length, at, length, isDelta)
-}
-
-func added(of *delta.Number, at delta.Point, v float64, isDelta bool) float64 {
-	if isDelta {
-		return v
-	}
-	n, outcome := of.Add(at, v)
-	if outcome != delta.Added {
-		return 0
-	}
-	return n
 }
 
 // finish makes samples of the engines that a batch has told of, and returns for how many there was no room.
@@ -225,16 +174,16 @@ func (c *coupled) finish() (refused int) {
 			batch = (s.batch + s.batchBefore) / 2 // at both ends of the interval
 		}
 		sample := coupling.Sample{Batch: batch, Throughput: s.throughput}
-		if c.context != nil && s.newPrompts > 0 {
-			sample.Context = c.context.of(s.newLength / s.newPrompts)
+		if c.context != nil && s.since.prompts > 0 {
+			sample.Context = c.context.of(s.since.length / s.since.prompts)
 		}
-		if c.hits != nil && s.newQueries > 0 {
-			sample.Hits = c.hits.of(min(s.newHits/s.newQueries, 1))
+		if c.hits != nil && s.since.queries > 0 {
+			sample.Hits = c.hits.of(min(s.since.hits/s.since.queries, 1))
 		}
 		if !c.curves.Add(s.by, sample) {
 			refused++
 		}
-		s.throughput, s.newPrompts, s.newLength, s.newHits, s.newQueries = 0, 0, 0, 0, 0
+		s.throughput, s.since = 0, sinceSample{}
 	}
 	clear(c.sampled)
 	c.sampled = c.sampled[:0]
@@ -250,6 +199,7 @@ func (c *coupled) expire(now int64) {
 	for id, s := range c.engines {
 		if now-s.heard > c.ttl {
 			delete(c.engines, id)
+			c.touched = true
 		}
 	}
 }
@@ -268,15 +218,15 @@ func (e *engine) tellCurves(watermark int64) {
 		return
 	}
 	c.told = end
-	c.curves.Close(func(of *coupling.Cell) { e.curve(of, end) })
+	c.curves.Close(func(of *coupling.Cell) {
+		if batch := e.room(pointsOfCell); batch != nil {
+			e.curve(batch, of, end)
+		}
+	})
 }
 
-// curve writes what is known of a cell: the throughput by batch size, and the knee where it is known.
-func (e *engine) curve(of *coupling.Cell, end int64) {
-	batch := e.room(pointsOfCell)
-	if batch == nil {
-		return
-	}
+// curve writes what is known of a cell as of an event time: the throughput by batch size, and the knee where it is known.
+func (e *engine) curve(batch *emit.Batch, of *coupling.Cell, at int64) {
 	group := func(f func(key, value string)) {
 		for i, v := range of.By {
 			if v != "" {
@@ -293,8 +243,8 @@ func (e *engine) curve(of *coupling.Cell, end int64) {
 			m.PutStr("cache_hit", of.Hits)
 		}
 	})
-	of.Octaves(func(upTo, v float64) { to.Gauge(throughput, end, v, "batch", "<="+short(upTo)) })
-	if at, ok := of.Knee(); ok {
-		to.Gauge(kneeMetric, end, at)
+	of.Octaves(func(upTo, v float64) { to.Gauge(throughput, at, v, "batch", "<="+short(upTo)) })
+	if batch, ok := of.Knee(); ok {
+		to.Gauge(kneeMetric, at, batch)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"pgregory.net/rapid"
 )
 
 // engineAt is an engine of vLLM that is scraped: what its counters hold.
@@ -111,14 +112,147 @@ func TestWhatWasLearnedOutlivesARestart(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	r := on(t, d, promise(0.8), withCoupling)
 	work(r, random, 600, &serving{instance: "a", full: 48, length: 500, hit: 0.8})
-	before := r.coupled.curves.State()
-	require.NotEmpty(t, before)
+	require.NotZero(t, r.coupled.curves.Len())
 	r.save(t.Context())
 	again := on(t, d, promise(0.8), withCoupling)
-	assert.Len(t, again.coupled.curves.State(), len(before))
+	assert.Equal(t, r.coupled.curves.State(), again.coupled.curves.State())
 	assert.Equal(t, r.coupled.told, again.coupled.told)
+	again = on(t, d, promise(0.8), func(c *Config) { withCoupling(c); c.Coupling.Get().Throughput = "other" })
+	assert.Zero(t, again.coupled.curves.Len(), "learned from something else")
+	assert.Empty(t, again.coupled.engines)
 	again = on(t, d, promise(0.8), nil)
 	assert.Nil(t, again.coupled)
+}
+
+// Scenario: any story of some engines: they work, begin anew, say what cannot be, are silent, say again what they said; and the
+// process is killed after any batch of it, with everything in a checkpoint.
+// Guarantees: what is learned, told and refused from there on is what one that was never killed learns, tells and refuses.
+func TestARestoredCouplingGoesOn(t *testing.T) {
+	rapid.Check(t, func(draw *rapid.T) {
+		engines := []*engineAt{{at: t0}, {at: t0}, {at: t0.Add(time.Second)}}
+		var story []pmetric.Metrics
+		for range rapid.IntRange(1, 40).Draw(draw, "batches") {
+			i := rapid.IntRange(0, len(engines)-1).Draw(draw, "engine")
+			e := engines[i]
+			var md pmetric.Metrics
+			switch what := rapid.SampledFrom([]string{"works", "works", "works", "works", "begins anew", "is silent", "says the impossible", "again", "leaves something out"}).Draw(draw, "what"); what {
+			case "begins anew":
+				e.tokens, e.prompts, e.length, e.hits, e.queries = 0, 0, 0, 0, 0
+				continue
+			case "is silent":
+				e.at = e.at.Add(4 * time.Minute)
+				continue
+			case "again":
+				if len(story) > 0 {
+					story = append(story, story[len(story)-1])
+				}
+				continue
+			case "says the impossible":
+				batch := rapid.SampledFrom([]float64{-1, -2, math.NaN(), math.Inf(1), 1e9, 1e300}).Draw(draw, "impossible")
+				md = e.scrape(fmt.Sprint(i), batch, 100, 500, 0.5)
+			default:
+				batch := rapid.Float64Range(0, 200).Draw(draw, "requests")
+				md = e.scrape(fmt.Sprint(i), batch, 30*batch, rapid.Float64Range(1, 20_000).Draw(draw, "length"), rapid.Float64Range(0, 1.5).Draw(draw, "hits"))
+				if what == "leaves something out" {
+					gone := rapid.IntRange(0, 4).Draw(draw, "metric")
+					metrics, at := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics(), 0
+					metrics.RemoveIf(func(pmetric.Metric) bool { at++; return at-1 == gone })
+				}
+			}
+			story = append(story, md)
+		}
+		cut := rapid.IntRange(0, len(story)).Draw(draw, "cut")
+		coupled := func(c *Config) { withCoupling(c); c.MaxInputSeries = 2 }
+		d := newDisk()
+		whole, killed := newRig(t, promise(0.8), coupled), on(t, d, promise(0.8), coupled)
+		refused := map[string]int64{}
+		for i, md := range story {
+			if i == cut {
+				killed.save(t.Context())
+				refused = killed.counted("points_refused")
+				killed = on(t, d, promise(0.8), coupled)
+				whole.metrics.Reset()
+			}
+			whole.send(md)
+			killed.send(md)
+		}
+		for why, n := range killed.counted("points_refused") {
+			refused[why] += n
+		}
+		require.Equal(draw, whole.counted("points_refused"), refused)
+		require.Equal(draw, whole.coupled.curves.State(), killed.coupled.curves.State())
+		require.Equal(draw, whole.told(), killed.told())
+	})
+}
+
+// Guarantees: what the metrics of engines hold that cannot be is counted by its reason, and is part of nothing.
+func TestWhatCannotBeOfAnEngineIsCounted(t *testing.T) {
+	f := func(name string, want map[string]int64, shape func(pmetric.Metric)) {
+		t.Helper()
+		r := newRig(t, promise(0.8), withCoupling)
+		md := pmetric.NewMetrics()
+		m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+		m.SetName(name)
+		shape(m)
+		r.send(md)
+		assert.Equal(t, want, r.counted("points_refused"), name)
+		r.wait(time.Hour)
+		assert.Zero(t, r.coupled.curves.Len())
+	}
+	gauge := func(values ...float64) func(pmetric.Metric) {
+		return func(m pmetric.Metric) {
+			points := m.SetEmptyGauge().DataPoints()
+			for i, v := range values {
+				p := points.AppendEmpty()
+				p.SetTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Duration(i) * time.Second)))
+				p.SetDoubleValue(v)
+			}
+		}
+	}
+	sum := func(temporality pmetric.AggregationTemporality, values ...float64) func(pmetric.Metric) {
+		return func(m pmetric.Metric) {
+			s := m.SetEmptySum()
+			s.SetAggregationTemporality(temporality)
+			for i, v := range values {
+				p := s.DataPoints().AppendEmpty()
+				p.SetTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Duration(i/2) * time.Second)))
+				p.SetDoubleValue(v)
+			}
+		}
+	}
+	histogram := func(count uint64, length float64) func(pmetric.Metric) {
+		return func(m pmetric.Metric) {
+			h := m.SetEmptyHistogram()
+			h.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+			p := h.DataPoints().AppendEmpty()
+			p.SetTimestamp(pcommon.NewTimestampFromTime(t0))
+			p.SetCount(count)
+			if length != 0 {
+				p.SetSum(length)
+			}
+		}
+	}
+	f("vllm:num_requests_running", map[string]int64{"sentinel": 1, "negative": 1, "not_finite": 2, "implausible": 2},
+		gauge(-1, -2, math.NaN(), math.Inf(1), 1e9, 1e300))
+	f("vllm:num_requests_running", map[string]int64{"unsupported_shape": 1}, histogram(3, 100))
+	f("vllm:num_requests_running", map[string]int64{"unsupported_shape": 1}, func(m pmetric.Metric) {
+		m.SetEmptySummary().DataPoints().AppendEmpty().SetTimestamp(pcommon.NewTimestampFromTime(t0))
+	})
+	f("vllm:num_requests_running", map[string]int64{"no_value": 1, "no_timestamp": 1, "future": 1, "no_recorded_value": 1}, func(m pmetric.Metric) {
+		points := m.SetEmptyGauge().DataPoints()
+		points.AppendEmpty().SetTimestamp(pcommon.NewTimestampFromTime(t0))
+		points.AppendEmpty().SetDoubleValue(1)
+		points.AppendEmpty().SetTimestamp(pcommon.NewTimestampFromTime(t0.Add(48 * time.Hour)))
+		p := points.AppendEmpty()
+		p.SetTimestamp(pcommon.NewTimestampFromTime(t0))
+		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	})
+	f("vllm:generation_tokens", map[string]int64{"baseline": 1, "stale": 1, "reset": 1}, sum(pmetric.AggregationTemporalityCumulative, 10, 20, 5))
+	f("vllm:generation_tokens", map[string]int64{"no_interval": 2, "duplicate": 1}, sum(pmetric.AggregationTemporalityDelta, 10, 10, 5))
+	f("vllm:request_prompt_tokens", map[string]int64{"no_value": 1}, histogram(3, 0))
+	f("vllm:request_prompt_tokens", map[string]int64{"negative": 1}, histogram(3, -7))
+	f("vllm:request_prompt_tokens", map[string]int64{"not_finite": 1}, histogram(3, math.NaN()))
+	f("vllm:request_prompt_tokens", map[string]int64{"implausible": 1}, histogram(0, 7))
 }
 
 // Guarantees: engines are bounded and expire, and a counter that begins anew is no burst.
@@ -129,7 +263,7 @@ func TestEnginesAreBounded(t *testing.T) {
 		r.send(e.scrape(fmt.Sprint(i), 4, 100, 500, 0.5))
 	}
 	assert.Len(t, r.coupled.engines, 2)
-	assert.Equal(t, map[string]int64{"series_limit": 10}, r.counted("points_refused"), "the five points of two engines")
+	assert.Equal(t, map[string]int64{"series_limit": 10, "baseline": 8}, r.counted("points_refused"), "the five points of two engines; and four counters of the others say nothing yet")
 	e := engineAt{at: t0.Add(time.Minute)}
 	r.send(e.scrape("0", 4, 1, 500, 0.5))
 	assert.Zero(t, r.coupled.curves.Len(), "a reset")

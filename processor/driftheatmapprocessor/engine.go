@@ -10,7 +10,6 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -19,8 +18,8 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/internal/baseline"
 	"github.com/otelcol-llm/otelcol-llm/internal/catalog"
-	"github.com/otelcol-llm/otelcol-llm/internal/checkpoint"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
@@ -29,23 +28,13 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/metadata"
 )
 
-// tick is how often the engine looks whether there is something to tell. Results leave within a second of what caused them.
-const tick = 250 * time.Millisecond
-
-// maxAhead is how far event time may be ahead of the wall clock (design: rules for everything stateful).
-const maxAhead = time.Minute
-
-// lastWords is how long the consumer may take for what is left at a shutdown. One that blocks must not cost the last
-// checkpoint.
-const lastWords = 5 * time.Second
-
 // engine is the state of a processor, shared by its pipelines.
 type engine struct {
 	cfg        *Config
 	id         component.ID
 	set        component.TelemetrySettings
 	metrics    consumer.Metrics // nil where it is in no metrics pipeline
-	own        *telemetry
+	own        *frame.Telemetry
 	now        func() time.Time
 	tenants    *tenant.Resolver
 	enabled    emit.Enabled
@@ -67,10 +56,8 @@ type engine struct {
 	turns     uint64
 
 	outbox emit.Untold // of the one goroutine that publishes, then of Shutdown
-	client storage.Client
-	store  *checkpoint.Store
-	stop   context.CancelFunc // nil before Start
-	done   sync.WaitGroup
+	keeper *frame.Keeper
+	work   frame.Work
 }
 
 func newEngine(set processor.Settings, cfg *Config) (*engine, error) {
@@ -83,8 +70,11 @@ func newEngine(set processor.Settings, cfg *Config) (*engine, error) {
 		enabled: cfg.Metrics.Enabled(table), dimensions: newDimensions(cfg),
 	}
 	e.results = emit.Pages{Scope: metadata.ScopeName, On: e.enabled}
-	e.own, err = newTelemetry(set.TelemetrySettings)
-	return e, err
+	if e.own, err = frame.NewTelemetry(set.TelemetrySettings, ownMetrics); err != nil {
+		return nil, err
+	}
+	e.keeper = newKeeper(e)
+	return e, nil
 }
 
 // Start finds the catalog, compiles it, takes up what was known before and begins to tell what is found.
@@ -98,30 +88,15 @@ func (e *engine) Start(ctx context.Context, host component.Host) error {
 	if e.metrics == nil {
 		e.set.Logger.Warn("results leave by a metrics pipeline, and this processor is in none: add it to one")
 	}
-	running, stop := context.WithCancel(context.Background())
-	e.stop = stop
+	e.work.Start()
 	// Each has a goroutine of its own: a consumer that blocks must not hold the verdicts up.
 	for _, work := range []func(context.Context){e.advance, e.publish} {
-		e.done.Go(func() { repeat(running, tick, work) })
+		e.work.Every(frame.Tick, work)
 	}
-	if e.store != nil {
-		e.done.Go(func() { repeat(running, e.cfg.CheckpointInterval, e.save) })
+	if e.keeper.Keeps() {
+		e.work.Every(e.cfg.CheckpointInterval, e.save)
 	}
 	return nil
-}
-
-// repeat calls work every interval until the context ends.
-func repeat(ctx context.Context, interval time.Duration, work func(context.Context)) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			work(ctx)
-		}
-	}
 }
 
 // prepare makes the engine ready to hear.
@@ -148,7 +123,7 @@ func (e *engine) begin() (err error) {
 		Baseline: normal, Dimensions: e.dimensions.keys, MaxCells: e.cfg.MaxCells, TTL: e.cfg.CellTTL,
 		Canary: e.dimensions.canary(e.cfg), Closed: e.closed,
 	}
-	if e.enabled.Has(explanation) {
+	if e.enabled.Has(explanationMetric) {
 		opts.Explained = e.explained
 	}
 	if e.heat, err = heat.New(e.slos, opts); err != nil {
@@ -160,7 +135,7 @@ func (e *engine) begin() (err error) {
 	}
 	e.intake = intake.New(e.selectors, sink{e}, intake.Options{
 		Watermark: window.WatermarkOptions{
-			Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: maxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
+			Lateness: e.cfg.Lateness, IdleTimeout: e.cfg.IdleTimeout, MaxAhead: frame.MaxAhead, MaxLag: e.cfg.MaxLag, MaxSources: e.cfg.MaxSources,
 		},
 		MaxInputs: e.cfg.MaxInputSeries, TTL: e.cfg.SeriesTTL, MaxRecentSpans: e.cfg.MaxRecentSpans,
 		Tenants: e.tenants, Text: e.dimensions.text, Take: take, Logger: e.set.Logger,
@@ -170,36 +145,20 @@ func (e *engine) begin() (err error) {
 
 // Shutdown tells what is left to tell, and keeps the rest.
 func (e *engine) Shutdown(ctx context.Context) error {
-	if e.stop == nil {
-		return errors.Join(e.close(ctx), e.own.shutdown()) // never started
+	if !e.work.Started() {
+		return errors.Join(e.keeper.Close(ctx), e.own.Shutdown()) // never started
 	}
-	e.stop() // interrupts a consumer that blocks
-	ended := make(chan struct{})
-	go func() {
-		e.done.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), e.close(ctx), e.own.shutdown())
+	if err := e.work.Stop(ctx); err != nil {
+		return errors.Join(err, e.keeper.Close(ctx), e.own.Shutdown())
 	}
-	if e.store != nil {
+	if e.keeper.Keeps() {
 		e.save(ctx)
 	}
 	e.outbox.Resume()
-	last, cancel := context.WithTimeout(ctx, lastWords)
+	last, cancel := context.WithTimeout(ctx, frame.LastWords)
 	e.publish(last)
 	cancel()
-	return errors.Join(e.close(ctx), e.own.shutdown())
-}
-
-// close gives back what Start took.
-func (e *engine) close(ctx context.Context) error {
-	if e.client == nil {
-		return nil
-	}
-	return e.client.Close(ctx)
+	return errors.Join(e.keeper.Close(ctx), e.own.Shutdown())
 }
 
 func (e *engine) consume(ctx context.Context, md pmetric.Metrics) {
@@ -228,7 +187,7 @@ func (e *engine) hear(ctx context.Context, listen func(in *intake.Intake, now in
 		e.intake.Counts.Refuse(intake.SeriesLimit, e.coupled.finish())
 	}
 	e.closeWindows(e.intake.Watermark.Advance(begin.UnixNano(), window.Unset))
-	e.own.consumed(ctx, &e.intake.Counts, e.now().Sub(begin))
+	e.own.Consumed(ctx, &e.intake.Counts, e.now().Sub(begin))
 }
 
 // closeWindows closes the windows that end at or before a watermark. The caller holds the mutex.
@@ -248,7 +207,7 @@ func (e *engine) advance(context.Context) {
 	if e.coupled != nil {
 		e.coupled.expire(now)
 	}
-	e.own.sizes(e)
+	e.sizes()
 }
 
 // follow takes over what the catalog holds since it was last asked. A catalog that cannot be compiled changes nothing.

@@ -30,7 +30,7 @@ var (
 		Name: "slo.drift.state", Kind: emit.StateSet, Default: true, States: []string{"ok", "drifting", "degraded", "insufficient_data"},
 		Description: "The verdict on the window that closed last.",
 	}
-	explanation = &emit.Metric{
+	explanationMetric = &emit.Metric{
 		Name: "slo.drift.explanation", Unit: "1", Kind: emit.Gauge, Default: true, Attributes: []string{"`dimension`", "`value`"},
 		Description: "The share of an SLO's bad events that would not have been if the events with this value of the dimension were like all others; while a cell of the SLO drifts. Without the dimensions as attributes.",
 	}
@@ -42,7 +42,7 @@ var (
 		Name: "llm.throughput.knee", Unit: "{request}", Kind: emit.Gauge, Default: true, Attributes: []string{"`context`", "`cache_hit`", "those of `coupling::by`, and none of an SLO"},
 		Description: "Where more requests at once stop paying; nothing where that is not known. With `coupling`.",
 	}
-	table = []*emit.Metric{observed, deviation, baselines, ratio, state, explanation, throughput, kneeMetric}
+	table = []*emit.Metric{observed, deviation, baselines, ratio, state, explanationMetric, throughput, kneeMetric}
 )
 
 // states are the places of the verdicts in the state set.

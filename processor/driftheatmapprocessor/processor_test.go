@@ -301,6 +301,46 @@ func TestACanaryOfARatioIsCompared(t *testing.T) {
 	assert.Equal(t, "insufficient_data", r.state("model.version", "v2", "cloud.region", "us"))
 }
 
+// Guarantees: a composite has cells like its parts, with the canonical labels, and goes on after a restart.
+func TestACompositeHasCells(t *testing.T) {
+	docs := promise(0.8) + `---
+apiVersion: openslo/v1
+kind: SLI
+metadata: {name: ttft}
+spec: {thresholdMetric: {metricSource: {type: opentelemetry, spec: {metric: "vllm:time_to_first_token_seconds"}}}}
+---
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: both, annotations: {otelcol-llm.dev/slo-id: "llm:chat:both"}}
+spec:
+  service: chat
+  timeWindow: [{duration: 28d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives:
+    - {displayName: fast, target: 0.5, indicatorRef: ttft, compositeWeight: 1, op: lte, value: 0.3}
+    - {displayName: slow, target: 0.99, indicatorRef: ttft, compositeWeight: 3, op: lte, value: 0.6}
+`
+	d := newDisk()
+	r := on(t, d, docs, nil)
+	for n := range 4 {
+		values := make([]float64, 400)
+		for i := range values {
+			values[i] = []float64{0.2, 0.4}[i%2]
+		}
+		r.send(windowOf(n, cell{eu, values}))
+		if n == 2 {
+			r.save(t.Context())
+			r = on(t, d, docs, nil)
+		}
+	}
+	composite := []string{"slo_id", "llm:chat:both:composite", "cloud.region", "eu"}
+	assert.InDelta(t, (0.5+3)/4, r.last("slo.drift.observed", composite...), 0.01)
+	assert.InDelta(t, (0.5+3)/4, r.last("slo.drift.baseline", append(composite, "baseline", "dynamic")...), 0.01)
+	assert.InDelta(t, (0.5+3*0.99)/4, r.last("slo.drift.baseline", append(composite, "baseline", "static")...), 1e-4)
+	assert.Equal(t, "ok", r.state(composite...))
+	assert.InDelta(t, 1, r.last("slo.drift.state", append(composite, "unit", "ratio", "state", "ok")...), 0)
+}
+
 // Scenario: one region becomes slow.
 // Guarantees: what explains it is told with its share, what does not is not, and the explanation ends with the deviation.
 func TestADeviationIsExplained(t *testing.T) {
@@ -371,6 +411,87 @@ func TestResultsAreRepeated(t *testing.T) {
 		r.wait(time.Second)
 	}
 	assert.Equal(t, before, r.told())
+}
+
+// Scenario: windows are hours, the events of a past hour come in minute by minute, and in the middle of it one source stands
+// still.
+// Guarantees: what is repeated until the next window closes carries the last whole minute that is complete, so that a backend
+// which looks back for five minutes sees it all the time; never a time beyond the watermark, and never an earlier one than before.
+func TestWhatIsRepeatedCarriesATimeThatGoesOn(t *testing.T) {
+	r := newRig(t, promise(0.2), func(c *Config) {
+		c.RefreshInterval, c.Window = time.Second, time.Hour
+		withCoupling(c)
+	})
+	random := rand.New(rand.NewPCG(1, 1))
+	hour := func(median float64, attributes map[string]any) cell {
+		return cell{attributes, traffic(random, 500, median)}
+	}
+	send := func(minute int, cells ...cell) {
+		md := windowOf(0, cells...)
+		for _, p := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).ExponentialHistogram().DataPoints().All() {
+			p.SetStartTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Duration(minute-1) * time.Minute)))
+			p.SetTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Duration(minute) * time.Minute)))
+		}
+		r.clock = r.clock.Add(time.Second)
+		r.send(md)
+	}
+	// One region misses its promise, and that explains the deviation.
+	for minute := 10; minute <= 120; minute += 10 {
+		send(minute, hour(0.05, eu), hour(0.4, map[string]any{"cloud.region": "us"}))
+	}
+	newest := func(name string) (at time.Time) {
+		r.each(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+			if m.Name() == name && p.Timestamp().AsTime().After(at) {
+				at = p.Timestamp().AsTime()
+			}
+		})
+		return at
+	}
+	engine := &engineAt{at: t0}
+	for minute := 121; minute < 175; minute++ {
+		before := newest("slo.drift.state")
+		send(minute, hour(0.05, eu), hour(0.4, map[string]any{"cloud.region": "us"}))
+		engine.at = t0.Add(time.Duration(minute)*time.Minute - 15*time.Second)
+		r.clock = r.clock.Add(time.Second)
+		r.send(engine.scrape("a", 4, 100, 500, 0.5))
+		watermark := time.Unix(0, r.intake.Watermark.At()).UTC()
+		for _, name := range []string{"slo.drift.state", "slo.drift.observed", "slo.drift.deviation", "slo.drift.explanation"} {
+			got := newest(name)
+			require.Equal(t, watermark.Truncate(time.Minute), got, "%s in minute %d", name, minute)
+			require.False(t, got.Before(before), name)
+		}
+	}
+	assert.Equal(t, newest("slo.drift.state"), newest("llm.throughput"))
+	assert.Equal(t, "degraded", r.state("cloud.region", "us"))
+	stood := newest("slo.drift.state")
+	for range 20 { // within idle_timeout; then event time goes on at the pace of the wall clock
+		r.clock = r.clock.Add(time.Second)
+		send(174, hour(0.05, eu))
+		require.Equal(t, stood, newest("slo.drift.state"))
+	}
+}
+
+// Scenario: a cell is forgotten in a replay of the past, and comes again later in it.
+// Guarantees: its series end in the time of the events, after what was told of them and before what is told again.
+func TestSeriesEndInEventTime(t *testing.T) {
+	r := newRig(t, promise(0.2), func(c *Config) { c.CellTTL = 10 * time.Minute })
+	us := map[string]any{"cloud.region": "us"}
+	for n := range 12 {
+		r.send(constants(n, 400, 0.1, eu))
+		if n < 2 || n > 8 {
+			r.send(constants(n, 400, 0.1, us))
+		}
+	}
+	var times []int
+	r.each(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+		if m.Name() == "slo.drift.observed" && has(p.Attributes(), []string{"cloud.region", "us"}) {
+			times = append(times, int(p.Timestamp().AsTime().Sub(t0)/(5*time.Minute)))
+			if p.Flags().NoRecordedValue() {
+				times[len(times)-1] *= -1
+			}
+		}
+	})
+	assert.Equal(t, []int{1, 2, -4, 10, 11}, times)
 }
 
 // Scenario: an objective is edited, then what is measured, then the SLO is gone.
@@ -451,7 +572,7 @@ func TestACheckpointOfAnotherKindBeginsEmpty(t *testing.T) {
 	assert.Zero(t, r.heat.Len())
 	r = on(t, d, promise(0.2), nil)
 	assert.Equal(t, 1, r.heat.Len())
-	require.NoError(t, r.store.Save(t.Context(), map[string][]byte{headPart: []byte("\x82\x01nonsense")}, nil))
+	require.NoError(t, r.keeper.Store().Save(t.Context(), map[string][]byte{headPart: []byte("\x82\x01nonsense")}, nil))
 	r = on(t, d, promise(0.2), nil)
 	assert.False(t, r.known)
 	assert.Zero(t, r.heat.Len())

@@ -15,6 +15,8 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
+	"github.com/otelcol-llm/otelcol-llm/internal/window"
+	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/coupling"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/heat"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/metadata"
 )
@@ -47,7 +49,7 @@ func (e *engine) publish(ctx context.Context) {
 		}
 	}
 	if lost += e.outbox.TakeDropped(); lost > 0 {
-		e.own.dropped.Add(ctx, lost)
+		e.own.Dropped.Add(ctx, lost)
 	}
 }
 
@@ -55,21 +57,38 @@ func (e *engine) publish(ctx context.Context) {
 func (e *engine) collect() (fresh, repeated []*emit.Batch) {
 	now := e.now()
 	for _, id := range e.heat.TakeRetired() {
-		e.retire(&id, now)
+		e.retire(&id, e.last(now))
 	}
 	fresh, e.points = e.results.Take(), 0
 	if interval := e.cfg.RefreshInterval; interval > 0 && now.Sub(e.refreshed) >= min(time.Second, interval) {
 		e.refreshed = now
 		e.turns++
-		out := emit.Pages{Scope: metadata.ScopeName, On: e.enabled}
-		e.heat.Each(e.turns, max(uint64(interval/time.Second), 1), func(c *heat.Cell) {
-			if c.Result().End != 0 {
-				e.cell(out.Next(), c)
-			}
-		})
-		repeated = out.Take()
+		repeated = e.again(e.turns, max(uint64(interval/time.Second), 1))
 	}
 	return fresh, repeated
+}
+
+// again writes the number-th of so many shares of what stands until the next window closes. It carries the last whole minute
+// that is complete: with the time of its window, it would be lost to a backend that looks back for five minutes before the
+// next one is told. The caller holds the mutex.
+func (e *engine) again(number, of uint64) []*emit.Batch {
+	out := emit.Pages{Scope: metadata.ScopeName, On: e.enabled}
+	minute := window.Unset
+	if at := e.intake.Watermark.At(); at != window.Unset {
+		minute = window.Start(at, time.Minute)
+	}
+	e.heat.Each(number, of, func(c *heat.Cell) {
+		if end := c.Result().End; end != 0 {
+			e.cell(out.Next(), c, max(end, minute))
+		}
+	})
+	if number%of == 0 {
+		e.heat.EachExplanation(func(x *heat.Explanation) { e.explanation(out.Next(), x, max(x.End, minute)) })
+		if c := e.coupled; c != nil && c.told != 0 {
+			c.curves.Each(func(of *coupling.Cell) { e.curve(out.Next(), of, max(c.told, minute)) })
+		}
+	}
+	return out.Take()
 }
 
 // room is where the results of windows go, nil where there is no room for n more points.
@@ -92,22 +111,22 @@ const pointsOfCell = 10
 // closed is called by the map for each cell of which a window says something.
 func (e *engine) closed(c *heat.Cell) {
 	if batch := e.room(pointsOfCell); batch != nil {
-		e.cell(batch, c)
+		e.cell(batch, c, c.Result().End)
 	}
 }
 
-// cell writes the results of a cell, stamped with the end of the window.
-func (e *engine) cell(batch *emit.Batch, c *heat.Cell) {
+// cell writes the results of a cell as of an event time: the end of the window, or a later one at which they still stand.
+func (e *engine) cell(batch *emit.Batch, c *heat.Cell, at int64) {
 	r := c.Result()
 	to := e.of(batch, &c.Identity)
-	to.StateSet(state, r.End, states[r.State])
-	to.Gauge(baselines, r.End, c.Static(), "baseline", "static")
+	to.StateSet(state, at, states[r.State])
+	to.Gauge(baselines, at, c.Static(), "baseline", "static")
 	if r.Empty {
 		return
 	}
 	gauge := func(m *emit.Metric, v float64, more ...string) {
 		if !math.IsNaN(v) {
-			to.Gauge(m, r.End, v, more...)
+			to.Gauge(m, at, v, more...)
 		}
 	}
 	gauge(observed, r.Observed.Value)
@@ -119,25 +138,39 @@ func (e *engine) cell(batch *emit.Batch, c *heat.Cell) {
 
 // explained is called by the map for what explains a deviation.
 func (e *engine) explained(x *heat.Explanation) {
-	batch := e.room(1)
-	if batch == nil {
-		return
+	if batch := e.room(1); batch != nil {
+		e.explanation(batch, x, x.End)
 	}
+}
+
+// explanation writes what explains a deviation, or that it does so no more.
+func (e *engine) explanation(batch *emit.Batch, x *heat.Explanation, at int64) {
 	to := e.of(batch, &heat.Identity{SLO: x.SLO}) // it is about all tenants, so it is none's
 	if math.IsNaN(x.Share) {
-		to.Stale(explanation, x.End, "dimension", x.Dimension, "value", x.Value)
+		to.Stale(explanationMetric, at, "dimension", x.Dimension, "value", x.Value)
 		return
 	}
-	to.Gauge(explanation, x.End, x.Share, "dimension", x.Dimension, "value", x.Value)
+	to.Gauge(explanationMetric, at, x.Share, "dimension", x.Dimension, "value", x.Value)
+}
+
+// tellAfter is the least time between two different values of a series: backends refuse two for one instant.
+const tellAfter = int64(time.Millisecond)
+
+// last is an event time after all that was told: a series that ends in the wall clock's time could not begin again in a replay.
+func (e *engine) last(now time.Time) int64 {
+	if at := e.intake.Watermark.At(); at != window.Unset {
+		return at + tellAfter
+	}
+	return now.UnixNano()
 }
 
 // retire ends the series of a cell of which nothing more is told.
-func (e *engine) retire(id *heat.Identity, now time.Time) {
+func (e *engine) retire(id *heat.Identity, at int64) {
 	batch := e.room(pointsOfCell)
 	if batch == nil {
 		return
 	}
-	to, at := e.of(batch, id), now.UnixNano()
+	to := e.of(batch, id)
 	for _, m := range []*emit.Metric{observed, deviation, ratio, state} {
 		to.Stale(m, at)
 	}

@@ -8,6 +8,8 @@ package coupling
 
 import (
 	"encoding/binary"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -56,20 +58,11 @@ func (m *Map) Add(by []string, s Sample) bool {
 	if !(s.Batch >= 1) || !(s.Throughput > 0) || s.Batch > 1<<20 || math.IsInf(s.Throughput, 1) {
 		return true // an idle engine says nothing of what it could do
 	}
-	m.key = m.key[:0]
-	for _, text := range by {
-		m.key = append(binary.AppendUvarint(m.key, uint64(len(text))), text...)
-	}
-	m.key = append(append(append(m.key, s.Context...), 0), s.Hits...)
-	c := m.cells[string(m.key)]
+	c := m.cell(by, s.Context, s.Hits)
 	if c == nil {
-		if len(m.cells) >= m.max {
-			return false
-		}
-		c = &Cell{By: slices.Clone(by), Context: s.Context, Hits: s.Hits, steps: map[int32]*step{}}
-		m.cells[string(m.key)] = c
+		return false
 	}
-	at := int32(math.Round(perOctave * math.Log2(s.Batch)))
+	at := stepOf(s.Batch)
 	of := c.steps[at]
 	if of == nil {
 		of = &step{}
@@ -80,6 +73,23 @@ func (m *Map) Add(by []string, s Sample) bool {
 	of.throughput += s.Throughput
 	return true
 }
+
+// cell is the one of a group, a length and a share that is cached; nil where there is no room for it.
+func (m *Map) cell(by []string, context, hits string) *Cell {
+	m.key = m.key[:0]
+	for _, text := range by {
+		m.key = append(binary.AppendUvarint(m.key, uint64(len(text))), text...)
+	}
+	m.key = append(append(append(m.key, context...), 0), hits...)
+	c := m.cells[string(m.key)]
+	if c == nil && len(m.cells) < m.max {
+		c = &Cell{By: slices.Clone(by), Context: context, Hits: hits, steps: map[int32]*step{}}
+		m.cells[string(m.key)] = c
+	}
+	return c
+}
+
+func stepOf(batch float64) int32 { return int32(math.Round(perOctave * math.Log2(batch))) }
 
 // Close tells each cell and forgets a little: a window is over. Cells go when nothing of them is left.
 func (m *Map) Close(tell func(*Cell)) {
@@ -96,6 +106,13 @@ func (m *Map) Close(tell func(*Cell)) {
 		if len(c.steps) == 0 {
 			delete(m.cells, key)
 		}
+	}
+}
+
+// Each calls f for every cell.
+func (m *Map) Each(f func(*Cell)) {
+	for _, c := range m.cells {
+		f(c)
 	}
 }
 
@@ -116,7 +133,8 @@ func (c *Cell) Knee() (batch float64, ok bool) {
 // smallest up.
 func (c *Cell) Octaves(f func(upTo, throughput float64)) {
 	var sums [21]step
-	for _, s := range c.steps {
+	for _, at := range slices.Sorted(maps.Keys(c.steps)) { // in another order, sums differ by their rounding
+		s := c.steps[at]
 		of := &sums[min(max(int(math.Ceil(math.Log2(s.batch/s.weight)-1e-9)), 0), len(sums)-1)]
 		of.weight += s.weight
 		of.throughput += s.throughput
@@ -133,36 +151,48 @@ type CellState struct {
 	_             struct{} `cbor:",toarray"`
 	By            []string
 	Context, Hits string
-	Steps         [][3]float64 // weight and the sums of batch sizes and throughputs
+	Steps         []StepState
 }
 
-// State is the map at rest. It shares nothing with the living one.
+// StepState is the samples of about one batch size.
+type StepState struct {
+	_                         struct{} `cbor:",toarray"`
+	At                        int32
+	Weight, Batch, Throughput float64 // sums
+}
+
+// State is the map at rest, in an order that does not depend on chance. It shares nothing with the living one.
 func (m *Map) State() (all []CellState) {
-	for _, c := range m.cells {
+	for _, key := range slices.Sorted(maps.Keys(m.cells)) {
+		c := m.cells[key]
 		st := CellState{By: c.By, Context: c.Context, Hits: c.Hits}
-		for _, s := range c.steps {
-			st.Steps = append(st.Steps, [3]float64{s.weight, s.batch, s.throughput})
+		for _, at := range slices.Sorted(maps.Keys(c.steps)) {
+			s := c.steps[at]
+			st.Steps = append(st.Steps, StepState{At: at, Weight: s.weight, Batch: s.batch, Throughput: s.throughput})
 		}
 		all = append(all, st)
 	}
 	return all
 }
 
-// Restore takes cells in that have as many groups as by says. What is no number is left out.
-func (m *Map) Restore(all []CellState, by int) {
+// Restore takes up what State was taken of, of groups that have as many values as by says. After an error the map is of no use.
+func (m *Map) Restore(all []CellState, by int) error {
 	for _, st := range all {
 		if len(st.By) != by {
-			continue
+			return fmt.Errorf("a group has %d values, want %d", len(st.By), by)
+		}
+		c := m.cell(st.By, st.Context, st.Hits)
+		if c == nil {
+			continue // there is less room than there was
 		}
 		for _, s := range st.Steps {
-			weight, batch, throughput := s[0], s[1]/s[0], s[2]/s[0]
-			if !(weight > 0) || weight > 1e15 || !(batch >= 1) || batch > 1<<20 || !(throughput > 0) || math.IsInf(throughput, 1) {
-				continue
+			batch, throughput := s.Batch/s.Weight, s.Throughput/s.Weight
+			if !(s.Weight > 0) || math.IsInf(s.Weight, 1) || !(batch > 0) || !(throughput > 0) || math.IsInf(throughput, 1) ||
+				math.Abs(float64(s.At)-perOctave*math.Log2(batch)) > 1 {
+				return fmt.Errorf("step %d with the sums %v of weights, %v of batch sizes and %v of throughputs is none", s.At, s.Weight, s.Batch, s.Throughput)
 			}
-			m.Add(st.By, Sample{Batch: batch, Throughput: throughput, Context: st.Context, Hits: st.Hits})
-			if c := m.cells[string(m.key)]; c != nil {
-				*c.steps[int32(math.Round(perOctave*math.Log2(batch)))] = step{weight, s[1], s[2]}
-			}
+			c.steps[s.At] = &step{s.Weight, s.Batch, s.Throughput}
 		}
 	}
+	return nil
 }

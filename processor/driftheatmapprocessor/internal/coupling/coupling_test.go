@@ -73,11 +73,22 @@ func TestARestoredMapIsTheUninterruptedOne(t *testing.T) {
 	m, restored := New(10, 0.98), New(10, 0.98)
 	feed(m, rand.New(rand.NewPCG(1, 1)), 1000, "qwen")
 	m.Close(func(*Cell) {})
-	restored.Restore(m.State(), 1)
+	require.NoError(t, restored.Restore(m.State(), 1))
 	assert.Equal(t, m.cells, restored.cells)
-	other := New(10, 0.98)
-	other.Restore(append(m.State(), CellState{By: []string{"x"}, Steps: [][3]float64{{math.NaN(), 1, 1}, {1, math.Inf(1), 1}, {0, 0, 0}}}), 2)
-	assert.Zero(t, other.Len(), "grouped otherwise")
+}
+
+func TestAStateThatIsNoneIsRefused(t *testing.T) {
+	f := func(want string, st CellState) {
+		t.Helper()
+		require.ErrorContains(t, New(10, 0.98).Restore([]CellState{st}, 1), want)
+	}
+	f("2 values, want 1", CellState{By: []string{"a", "b"}})
+	for _, s := range []StepState{
+		{}, {Weight: math.NaN(), Batch: 1, Throughput: 1}, {Weight: 1, Batch: math.Inf(1), Throughput: 1}, {Weight: 1, Batch: 1}, {Weight: 1, Batch: 1, Throughput: -1},
+		{At: 3, Weight: 1, Batch: 1, Throughput: 1}, {Weight: math.Inf(1), Batch: 1, Throughput: 1},
+	} {
+		f("is none", CellState{By: []string{"x"}, Steps: []StepState{s}})
+	}
 }
 
 func BenchmarkAdd(b *testing.B) {

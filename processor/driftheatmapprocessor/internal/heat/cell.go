@@ -39,6 +39,7 @@ type Cell struct {
 	newest  int64 // event time
 	panes   window.Panes[sums]
 	closing *sums // of the window that closes
+	mixed   bool  // of a composite: the closing window has its parts
 	before  *sums // a change: windows that had closed by then; nil where there were none
 	normal  baseline.Cell
 	canary  canary

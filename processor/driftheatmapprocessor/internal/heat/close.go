@@ -53,29 +53,37 @@ func (m *Map) closeEmpty() {
 	for _, c := range m.turns {
 		c.empty(m.next)
 	}
+	for _, p := range m.promises {
+		p.explain(m.next)
+	}
 	m.expire()
 }
 
 // close closes the window that begins at start and ends at m.next.
 func (m *Map) close(start int64) {
 	for _, c := range m.turns {
-		if c.closing = c.panes.Take(start); c.closing == nil {
+		if c.closing = c.panes.Take(start); c.closing == nil && len(c.promise.parts) == 0 {
 			c.empty(m.next)
 		}
 	}
 	for _, p := range m.promises {
 		p.close(m.next)
 	}
+	m.mix(m.next)
 	m.compare()
 	for _, p := range m.promises {
 		p.explain(m.next)
 		for _, c := range p.cells {
-			if c.closing == nil {
+			switch {
+			case c.closing != nil:
+				c.closing.reset()
+				c.panes.Release(c.closing, &p.free)
+				c.closing = nil
+			case c.mixed:
+				c.mixed = false
+			default:
 				continue
 			}
-			c.closing.reset()
-			c.panes.Release(c.closing, &p.free)
-			c.closing = nil
 			m.touched[c.shard] = true
 			if m.opts.Closed != nil {
 				m.opts.Closed(c)

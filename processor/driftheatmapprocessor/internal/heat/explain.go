@@ -25,8 +25,20 @@ func (p *promise) explain(end int64) {
 			tell(&Explanation{SLO: p.slo, End: end, Dimension: x.Dimension, Value: x.Value, Share: math.NaN()})
 		}
 	}
+	p.explainedAt = end
+	p.eachExplanation(tell)
+}
+
+func (p *promise) eachExplanation(f func(*Explanation)) {
 	for _, x := range p.explained {
-		tell(&Explanation{SLO: p.slo, End: end, Dimension: x.Dimension, Value: x.Value, Share: x.Share})
+		f(&Explanation{SLO: p.slo, End: p.explainedAt, Dimension: x.Dimension, Value: x.Value, Share: x.Share})
+	}
+}
+
+// EachExplanation calls f for everything that the window which closed last has explained.
+func (m *Map) EachExplanation(f func(*Explanation)) {
+	for _, p := range m.promises {
+		p.eachExplanation(f)
 	}
 }
 

@@ -74,6 +74,7 @@ type Map struct {
 	key        []byte // scratch
 	sum        sketch.Distribution
 	bins       []twosample.Bin
+	parts      []baseline.Part
 	candidates []*Cell
 	results    []twosample.Result
 }
@@ -84,6 +85,7 @@ type promise struct {
 	of          *Map
 	judge       *baseline.Judge // nil where nothing is measured here
 	promised    baseline.Promise
+	parts       []part        // of a composite
 	interval    time.Duration // of which one event is made, where the objective is on a rate; otherwise 0
 	fingerprint uint64        // of what is measured
 	cells       map[string]*Cell
@@ -91,6 +93,7 @@ type promise struct {
 	whole       baseline.Cell // over all cells: what is normal for the promise
 	limit       float64       // the quantile that is normal for it, NaN where not known
 	explained   []explain.Explanation
+	explainedAt int64 // the end of the window that is explained
 }
 
 // New returns a map of the promises of a catalog.
@@ -108,12 +111,18 @@ func (m *Map) compile(slos *openslo.Catalog) (all []*promise, err error) {
 		if t := slo.Indicator.Threshold; t != nil && t.Rate > 0 {
 			p.interval = min(t.Rate, m.length)
 		}
-		if slo.Evaluated() && len(slo.Indicator.Parts) == 0 {
-			if p.judge, err = baseline.NewJudge(m.opts.Baseline, p.promised); err != nil {
-				return nil, fmt.Errorf("slo %q: %w", slo.Name, err)
-			}
-		}
 		all = append(all, p)
+	}
+	for _, p := range all {
+		p.join(all)
+	}
+	for _, p := range all {
+		if !p.slo.Evaluated() {
+			continue
+		}
+		if p.judge, err = baseline.NewJudge(m.opts.Baseline, p.promised); err != nil {
+			return nil, fmt.Errorf("slo %q: %w", p.slo.Name, err)
+		}
 	}
 	return all, nil
 }
@@ -155,7 +164,8 @@ func (m *Map) Update(slos *openslo.Catalog) error {
 			continue
 		}
 		delete(known, p.slo.ID)
-		p.cells, p.whole, p.limit, p.explained, p.free = before.cells, before.whole, before.limit, before.explained, before.free
+		p.cells, p.whole, p.limit, p.free = before.cells, before.whole, before.limit, before.free
+		p.explained, p.explainedAt = before.explained, before.explainedAt
 		for _, c := range p.cells {
 			c.promise = p
 			c.SLO = p.slo

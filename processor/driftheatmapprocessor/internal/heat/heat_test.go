@@ -31,6 +31,7 @@ func catalog() *openslo.Catalog {
 	return &openslo.Catalog{SLOs: []openslo.SLO{
 		{ID: "values", Name: "values", Unit: "seconds", Indicator: openslo.Indicator{Threshold: source}, Objective: objective},
 		{ID: "ratio", Name: "ratio", Unit: "ratio", Indicator: openslo.Indicator{Ratio: &openslo.Ratio{Bad: source, Total: source}}, Objective: objective},
+		{ID: "composite", Name: "composite", Unit: "ratio", Indicator: openslo.Indicator{Parts: []openslo.Part{{ID: "values", Share: 0.75}, {ID: "ratio", Share: 0.25}}}, Objective: objective},
 		{ID: "rate", Name: "rate", Unit: "tokens", Indicator: openslo.Indicator{Threshold: &rated}, Objective: objective},
 	}}
 }
@@ -64,7 +65,7 @@ func story(t *rapid.T) (minutes [][]event) {
 	for i := range int64(12) {
 		var all []event
 		for range rapid.IntRange(0, 3).Draw(t, "cells") {
-			slo := rapid.IntRange(0, 2).Draw(t, "slo")
+			slo := rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "slo") // the composite has no events of its own
 			values := []string{rapid.SampledFrom([]string{"", "eu", "us"}).Draw(t, "region"), rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version")}
 			for range rapid.IntRange(1, 40).Draw(t, "n") {
 				all = append(all, event{slo, values, i*minute + rapid.Int64Range(0, minute-1).Draw(t, "at"), rapid.Float64Range(0.1, 9).Draw(t, "v")})

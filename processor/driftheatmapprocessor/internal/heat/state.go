@@ -36,7 +36,15 @@ type PromiseState struct {
 	Fingerprint uint64
 	Whole       baseline.CellState
 	Limit       float64
-	Explained   [][2]string // dimension and value
+	Explained   []ExplanationState
+	ExplainedAt int64
+}
+
+// ExplanationState is what explains a share of what is bad about a promise.
+type ExplanationState struct {
+	_                struct{} `cbor:",toarray"`
+	Dimension, Value string
+	Share            float64
 }
 
 // CellState is a cell.
@@ -77,9 +85,9 @@ type PaneState struct {
 func (m *Map) Head() Head {
 	h := Head{Window: int64(m.length), Dimensions: m.opts.Dimensions, Begun: m.begun, Next: m.next, LastEnd: m.lastEnd}
 	for _, p := range m.promises {
-		st := PromiseState{SLO: p.slo.ID, Fingerprint: p.fingerprint, Whole: detached(p.whole.State()), Limit: p.limit}
+		st := PromiseState{SLO: p.slo.ID, Fingerprint: p.fingerprint, Whole: detached(p.whole.State()), Limit: p.limit, ExplainedAt: p.explainedAt}
 		for _, x := range p.explained {
-			st.Explained = append(st.Explained, [2]string{x.Dimension, x.Value})
+			st.Explained = append(st.Explained, ExplanationState{Dimension: x.Dimension, Value: x.Value, Share: x.Share})
 		}
 		h.Promises = append(h.Promises, st)
 	}
@@ -165,8 +173,9 @@ func (m *Map) Restore(h Head, cells []CellState, intern func([]float64) []float6
 			return 0, fmt.Errorf("slo %q: %w", st.SLO, err)
 		}
 		p.limit = st.Limit
+		p.explainedAt = st.ExplainedAt
 		for _, x := range st.Explained {
-			p.explained = append(p.explained, explain.Explanation{Dimension: x[0], Value: x[1]})
+			p.explained = append(p.explained, explain.Explanation{Dimension: x.Dimension, Value: x.Value, Share: x.Share})
 		}
 		known[st.SLO] = i
 	}
