@@ -47,3 +47,10 @@ const (
 	// Xid is an error that the driver reports.
 	Xid EventKind = iota
 )
+
+// Unavailable is an error that matches ErrUnavailable, and says no more than it did.
+func Unavailable(err error) error { return unavailable{err} }
+
+type unavailable struct{ error }
+
+func (u unavailable) Unwrap() []error { return []error{u.error, ErrUnavailable} }

@@ -5,7 +5,6 @@ package dcgmsource
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -112,10 +111,10 @@ func fieldsOf(points gpu.Set) (fields []field) {
 func (s *Source) Open(_ context.Context, events func(gpu.Event)) error {
 	library, err := dcgm.Load(s.opts.Library)
 	if err != nil {
-		return fmt.Errorf("%w: %w", err, gpu.ErrUnavailable)
+		return gpu.Unavailable(err)
 	}
 	if s.session, err = s.connect(library); err != nil {
-		return fmt.Errorf("%w: %w", err, gpu.ErrUnavailable)
+		return gpu.Unavailable(err)
 	}
 	s.events, s.opened, s.xids = events, s.now().UnixNano(), map[string]int64{}
 	if err := errors.Join(s.identify(), s.watch()); err != nil {

@@ -67,7 +67,7 @@ func (s *Source) begin(ctx context.Context) error {
 	}
 	lib, err := nvml.Open(s.path)
 	if errors.Is(err, nvml.ErrUnavailable) {
-		return fmt.Errorf("%w: %w", gpu.ErrUnavailable, err)
+		return gpu.Unavailable(err)
 	}
 	if err != nil {
 		return err
@@ -75,13 +75,13 @@ func (s *Source) begin(ctx context.Context) error {
 	s.lib = lib
 	n, o := lib.Count()
 	if o != nvml.OK {
-		return fmt.Errorf("%w: counting GPUs has %s", gpu.ErrUnavailable, o)
+		return gpu.Unavailable(fmt.Errorf("counting GPUs has %s", o))
 	}
 	for i := range n {
 		s.find(i)
 	}
 	if len(s.cards) == 0 {
-		return fmt.Errorf("%w: no GPU of %d can be seen", gpu.ErrUnavailable, n)
+		return gpu.Unavailable(fmt.Errorf("no GPU of %d can be seen", n))
 	}
 	s.watcher = watch(lib, s.cards, s.events, s.now)
 	return nil
