@@ -57,6 +57,8 @@ type Config struct {
 	// ReleaseWindow is how long all handles are given back after a SIGUSR1, so that a device can be reset, unbound or divided
 	// otherwise. 0 does not listen to the signal.
 	ReleaseWindow time.Duration `mapstructure:"release_window"`
+	// DCGMExporterNames also writes what dcgm-exporter would: DCGM_FI_DEV_GPU_TEMP and its kin, in its units and with its labels.
+	DCGMExporterNames bool `mapstructure:"dcgm_exporter_names"`
 	// Metrics switches single metrics on and off.
 	Metrics emit.Settings `mapstructure:"metrics"`
 

@@ -31,7 +31,8 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 		CollectionInterval: time.Second, ProcessInterval: 2 * time.Second, ExpensiveInterval: 30 * time.Second, RetryInterval: 5 * time.Second,
 		Source: "dcgm", NVMLLibrary: "/opt/libnvidia-ml.so.1", DCGMLibrary: "/opt/libdcgm.so.4", DCGMEndpoint: "localhost:5555",
 		KubeletSocket: "/run/kubelet.sock", KubeletLogs: "/logs", ProcRoot: "/host/proc", MaxProcesses: 7, ReleaseWindow: 30 * time.Second,
-		Metrics: emit.Settings{"nvidia.gpu.pipe.active": {Enabled: &on}},
+		DCGMExporterNames: true,
+		Metrics:           emit.Settings{"nvidia.gpu.pipe.active": {Enabled: &on}},
 	}, cfg)
 	assert.Equal(t, time.Second, cfg.interval(gpu.Cheap))
 	assert.Equal(t, 2*time.Second, cfg.interval(gpu.PerProcess))

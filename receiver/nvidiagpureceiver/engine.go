@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
 	"github.com/otelcol-llm/otelcol-llm/internal/shared"
 	"github.com/otelcol-llm/otelcol-llm/internal/workload"
+	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/dcgmnames"
 	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/ledger"
 )
 
@@ -96,12 +97,16 @@ func (e *engine) Start(context.Context, component.Host) error {
 // prepare makes the plans, by who listens.
 func (e *engine) prepare() {
 	var all []column
+	var also gpu.Set
 	if e.metrics != nil {
 		all = columns(e.cfg.Metrics.Enabled(table))
+		if e.cfg.DCGMExporterNames {
+			also = dcgmnames.Points()
+		}
 	}
 	e.writer = newWriter(all)
-	e.plans = plans(all)
-	e.schedule = newSchedule(e.cfg, all)
+	e.plans = plans(all, also)
+	e.schedule = newSchedule(e.cfg, &e.plans)
 }
 
 // findOwners makes ready what names processes.

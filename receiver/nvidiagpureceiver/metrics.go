@@ -45,8 +45,8 @@ type plan struct {
 	name        string // of the groups, for the receiver's own telemetry
 }
 
-// plans returns a plan for every set of groups, by their bits.
-func plans(all []column) (plans [1 << gpu.Groups]plan) {
+// plans returns a plan for every set of groups, by their bits. Also are points that are read for others than the columns.
+func plans(all []column, also gpu.Set) (plans [1 << gpu.Groups]plan) {
 	for due := range plans {
 		p := &plans[due]
 		for g := range gpu.Groups {
@@ -64,6 +64,11 @@ func plans(all []column) (plans [1 << gpu.Groups]plan) {
 			}
 		}
 		p.read = p.write
+		for point := range gpu.DevicePoints {
+			if also.Has(point) && due&(1<<gpu.Rows[point].Metric.Group) != 0 {
+				p.read.Add(point)
+			}
+		}
 		needs := func(of gpu.Point, points ...gpu.Point) {
 			if p.write.Has(of) {
 				p.read.Add(points...)
@@ -76,10 +81,10 @@ func plans(all []column) (plans [1 << gpu.Groups]plan) {
 			p.read.Add(gpu.ProcessMemory)
 		}
 		// Profiling is held against the utilization.
-		if p.write.Any(gpu.GraphicsActive, gpu.SMActive) {
+		if p.read.Any(gpu.GraphicsActive, gpu.SMActive) {
 			p.read.Add(gpu.Utilization, gpu.GraphicsActive, gpu.SMActive)
 		}
-		if due&(1<<gpu.Expensive) != 0 {
+		if due&(1<<gpu.Expensive) != 0 && !p.read.Empty() {
 			p.read.Add(gpu.RemapFailure, gpu.RemapPending) // of which the state is made
 		}
 	}

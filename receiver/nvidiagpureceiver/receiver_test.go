@@ -309,3 +309,37 @@ func TestTheHostsMemoryIsReadOrNotTold(t *testing.T) {
 	_, _, ok := hostMemory("/nowhere")
 	assert.False(t, ok)
 }
+
+// Guarantees: who asks for the names of dcgm-exporter gets them beside ours, in their own intervals, with the last Xid.
+func TestTheNamesOfDCGMExporterComeBesideOurs(t *testing.T) {
+	r := newRig(t, one, func(cfg *Config) {
+		cfg.CollectionInterval, cfg.ExpensiveInterval, cfg.DCGMExporterNames = time.Second, 2*time.Second, true
+		off := false
+		cfg.Metrics = emit.Settings{"hw.power": {Enabled: &off}, "nvidia.gpu.sm.active": {Enabled: &off}}
+	})
+	r.scrape()
+	names := r.names()
+	assert.True(t, names["DCGM_FI_DEV_GPU_TEMP"])
+	assert.True(t, names["DCGM_FI_DEV_POWER_USAGE"], "ours is off, theirs is not")
+	assert.True(t, names["DCGM_FI_PROF_SM_ACTIVE"])
+	assert.True(t, names["hw.temperature"])
+	assert.True(t, r.source.wanted[0].Has(gpu.Power))
+	xid := func() float64 {
+		var v float64
+		for _, md := range r.metrics.AllMetrics() {
+			each(md, func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+				if m.Name() == "DCGM_FI_DEV_XID_ERRORS" {
+					v = p.DoubleValue()
+				}
+			})
+		}
+		return v
+	}
+	assert.Zero(t, xid())
+	r.source.events(gpu.Event{Time: 5, UUID: "GPU-0", Code: 48})
+	r.source.events(gpu.Event{Time: 6, UUID: "GPU-0", Code: 31})
+	r.scrape()
+	r.scrape()
+	assert.InDelta(t, 31, xid(), 0)
+	assert.False(t, r.source.wanted[1].Has(gpu.SMActive), "profiling has an interval of its own")
+}

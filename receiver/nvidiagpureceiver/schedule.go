@@ -14,11 +14,12 @@ type schedule struct {
 	next      [gpu.Groups]time.Time
 }
 
-// newSchedule schedules the groups that have a metric. The cheap group is always read: it says which devices there are.
-func newSchedule(cfg *Config, all []column) (s schedule) {
-	s.intervals[gpu.Cheap] = cfg.CollectionInterval
-	for _, c := range all {
-		s.intervals[c.Group] = cfg.interval(c.Group)
+// newSchedule schedules the groups of which something is read. The cheap group always is: it says which devices there are.
+func newSchedule(cfg *Config, plans *[1 << gpu.Groups]plan) (s schedule) {
+	for g := range gpu.Groups {
+		if g == gpu.Cheap || !plans[1<<g].read.Empty() {
+			s.intervals[g] = cfg.interval(g)
+		}
 	}
 	return s
 }

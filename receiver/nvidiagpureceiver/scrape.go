@@ -28,6 +28,9 @@ func (e *engine) scrape(ctx context.Context, due int) error {
 	e.book.Read(s, now)
 	changes := e.book.Take()
 	pages := e.writer.write(s, &e.book, e.who, p, now)
+	if e.cfg.DCGMExporterNames && e.metrics != nil {
+		pages = append(pages, e.asDCGMExporter(due, now))
+	}
 	for i := range changes {
 		e.changed(&changes[i], now)
 	}

@@ -31,6 +31,8 @@ type Device struct {
 	Since int64
 	// Xids are the codes that were heard, in the order of their codes.
 	Xids []XidCount
+	// LastXid is the code that was heard last, 0 when there was none.
+	LastXid uint64
 	// Others counts the Xids of codes that were too many to be counted one by one.
 	Others uint64
 
@@ -249,6 +251,7 @@ func (l *Ledger) Heard(e gpu.Event) {
 		m = &Device{Since: e.Time - 1, turn: l.turn}
 		l.devices[e.UUID] = m
 	}
+	m.LastXid = e.Code
 	i, ok := slices.BinarySearchFunc(m.Xids, e.Code, func(x XidCount, code uint64) int {
 		switch {
 		case x.Code < code:
