@@ -27,12 +27,13 @@ SLOTH         := .tools/sloth-$(SLOTH_VERSION)
 ALERTMANAGER  := .tools/alertmanager-$(ALERTMANAGER_VERSION)
 
 # To be set by the caller: make test TESTFLAGS=-count=1, make demo DEMOFLAGS='-for 1m', make bench BENCH=Window,
-# make bench-prometheus BENCHFLAGS='-for 5m', make nightly FUZZTIME=1h.
+# make bench-prometheus BENCHFLAGS='-for 5m', make nightly FUZZTIME=1h, make gpu-check GPUCHECKFLAGS='-rounds 100'.
 DEMOFLAGS  ?=
 TESTFLAGS  ?=
 BENCH      ?= .
 BENCHTIME  ?= 1s
 BENCHFLAGS ?=
+GPUCHECKFLAGS ?=
 FUZZTIME   ?= 10m
 
 .PHONY: help
@@ -67,6 +68,10 @@ test-browser: build $(PROMETHEUS) tests/browser/node_modules/.package-lock.json 
 .PHONY: screenshots
 screenshots: $(PROMETHEUS) tests/browser/node_modules/.package-lock.json ## Draw the pictures of the console in docs/images anew
 	PROMETHEUS=$(abspath $(PROMETHEUS)) npm --prefix tests/browser run screenshots
+
+.PHONY: gpu-check
+gpu-check: build ## Compare nvidia_gpu with nvidia-smi on a machine with a GPU, and write docs/gpu-check/<model>-<driver>.md
+	go run ./tests/gpucheck -otelcol-llm $(COLLECTOR) $(GPUCHECKFLAGS)
 
 .PHONY: test-engine
 test-engine: build ## Compare llmsim with a real serving engine (installs several GB; not part of test)

@@ -26,13 +26,13 @@ func TestSchemeIsValid(t *testing.T) {
 }
 
 func TestNamesAreThePromisedOnes(t *testing.T) {
-	assert.Equal(t, []string{"all-in-one"}, Names())
+	assert.Equal(t, []string{"all-in-one", "dcgm-exporter"}, Names())
 }
 
 func TestUnknownNameListsTheKnownOnes(t *testing.T) {
 	for _, uri := range []string{"builtin:all-in-two", "builtin:", "builtin:../configs/all-in-one", "builtin:all-in-one.yaml"} {
 		_, err := newProvider(zap.NewNop()).Retrieve(context.Background(), uri, nil)
-		assert.EqualError(t, err, fmt.Sprintf("%q is not a built-in configuration; known: builtin:all-in-one", uri))
+		assert.EqualError(t, err, fmt.Sprintf("%q is not a built-in configuration; known: builtin:all-in-one, builtin:dcgm-exporter", uri))
 	}
 }
 
@@ -58,7 +58,7 @@ func TestNilLoggerIsFine(t *testing.T) {
 
 // Guarantees: with no variable set, nothing in a built-in configuration listens or connects beyond this machine.
 func TestEverythingIsOnLocalhost(t *testing.T) {
-	for _, name := range Names() {
+	for name, least := range map[string]int{"all-in-one": 5, "dcgm-exporter": 3} {
 		t.Run(name, func(t *testing.T) {
 			addresses := 0
 			walk("", resolve(t, "builtin:"+name), func(path string, value any) {
@@ -68,7 +68,7 @@ func TestEverythingIsOnLocalhost(t *testing.T) {
 					assert.Equal(t, "localhost", host, path)
 				}
 			})
-			assert.Greater(t, addresses, 4, "the walk has not found the addresses that are there")
+			assert.GreaterOrEqual(t, addresses, least, "the walk has not found the addresses that are there")
 		})
 	}
 }
@@ -132,6 +132,22 @@ func TestVariables(t *testing.T) {
 		assert.Equal(t, "/var/lib/otelcol-llm/tsdb", c.Get("exporters::tsdb::directory"))
 		assert.Equal(t, 4096, c.Get("processors::memory_limiter::limit_mib"))
 	})
+}
+
+// Guarantees: what dcgm-exporter says goes where everything else goes when builtin:all-in-one comes after it.
+func TestTheConfigurationForDcgmExporterGoesBeforeOthers(t *testing.T) {
+	const pipeline = "service::pipelines::metrics/dcgm_exporter::exporters"
+	alone := confmap.NewFromStringMap(resolve(t, "builtin:all-in-one"))
+	both := confmap.NewFromStringMap(resolve(t, "builtin:dcgm-exporter", "builtin:all-in-one"))
+	assert.Equal(t, []any{"forward/raw"}, both.Get(pipeline))
+	for _, key := range []string{"service::pipelines::metrics/prometheus", "exporters::prometheus", "service::telemetry"} {
+		require.NotNil(t, alone.Get(key), key)
+		assert.Equal(t, alone.Get(key), both.Get(key), key)
+	}
+	t.Setenv("DCGM_EXPORTER_TARGETS", "gpu-0:9400, gpu-1:9400")
+	set := confmap.NewFromStringMap(resolve(t, "builtin:dcgm-exporter"))
+	job := set.Get("receivers::prometheus/dcgm_exporter::config::scrape_configs").([]any)[0].(map[string]any)
+	assert.Equal(t, []any{"gpu-0:9400", "gpu-1:9400"}, job["static_configs"].([]any)[0].(map[string]any)["targets"])
 }
 
 func TestLaterConfigOverrides(t *testing.T) {

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/workload/workloadtest"
+)
+
+const soon = 10 * time.Second
+
+// listening is Pods beside what OnChange has heard.
+func listening(t testing.TB, opts PodsOptions) (*Pods, func() []error) {
+	var mu sync.Mutex
+	var heard []error
+	opts.OnChange = func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard = append(heard, err)
+	}
+	p := NewPods(opts)
+	t.Cleanup(p.Close)
+	return p, func() []error {
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]error(nil), heard...)
+	}
+}
+
+func knows(p *Pods, device, pod string) func() bool {
+	return func() bool {
+		owner, ok := p.Owner(Device{UUID: device})
+		return ok && owner.Pod == pod
+	}
+}
+
+func TestTheKubeletSaysWhoHoldsADevice(t *testing.T) {
+	k := workloadtest.NewKubelet(t, holds("chat-0", container("vllm", gpu0)))
+	p, heard := listening(t, PodsOptions{Socket: k.Socket})
+	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, time.Millisecond)
+	owner, ok := p.Owner(Device{UUID: gpu0})
+	assert.True(t, ok)
+	assert.Equal(t, Owner{Names: Names{Namespace: "llm", Pod: "chat-0", Container: "vllm"}}, owner)
+	_, ok = p.Owner(Device{UUID: gpu1})
+	assert.False(t, ok)
+	known, beyond := p.Devices()
+	assert.Equal(t, 1, known)
+	assert.Zero(t, beyond)
+	assert.Equal(t, []error{nil}, heard())
+	p.Close()
+	p.Close()
+}
+
+// Scenario: a machine without a kubelet, on which one is started later.
+// Guarantees: one word about it, that the socket is missing; then the pods, without a restart.
+func TestAKubeletThatComesLaterIsFound(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "kubelet.sock")
+	p, heard := listening(t, PodsOptions{Socket: socket})
+	require.Eventually(t, func() bool { return len(heard()) == 1 }, soon, time.Millisecond)
+	require.ErrorIs(t, heard()[0], fs.ErrNotExist)
+	_, ok := p.Owner(Device{UUID: gpu0})
+	assert.False(t, ok)
+
+	k := &workloadtest.Kubelet{Socket: socket}
+	k.Hold(holds("chat-0", container("vllm", gpu0)))
+	k.Start(t)
+	defer k.Stop()
+	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, 10*time.Millisecond)
+	assert.Equal(t, 2, len(heard()))
+	assert.NoError(t, heard()[1])
+}
+
+// Scenario: the kubelet ends, leaves its socket behind, and starts anew with other pods.
+// Guarantees: what it said holds for MaxAge, then nothing is known; then the new pods are.
+func TestAKubeletMayRestart(t *testing.T) {
+	t.Parallel()
+	k := workloadtest.NewKubelet(t, holds("chat-0", container("vllm", gpu0)))
+	p, heard := listening(t, PodsOptions{Socket: k.Socket, Interval: 10 * time.Millisecond, MaxAge: 2 * time.Second})
+	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, time.Millisecond)
+	k.Stop()
+	require.NoError(t, os.WriteFile(k.Socket, nil, 0o600)) // as after a crash: a file on which nobody listens
+	require.Eventually(t, func() bool { return len(heard()) == 2 }, soon, time.Millisecond)
+	require.Error(t, heard()[1])
+	assert.NotErrorIs(t, heard()[1], fs.ErrNotExist)
+	assert.True(t, knows(p, gpu0, "chat-0")())
+	require.Eventually(t, func() bool { _, ok := p.Owner(Device{UUID: gpu0}); return !ok }, soon, 10*time.Millisecond)
+
+	require.NoError(t, os.Remove(k.Socket))
+	k.Hold(holds("chat-1", container("vllm", gpu0)))
+	k.Start(t)
+	require.Eventually(t, knows(p, gpu0, "chat-1"), soon, 10*time.Millisecond)
+}
+
+// Scenario: a kubelet that does not answer. Guarantees: nobody waits for it, and the deadline holds.
+func TestASlowKubeletBlocksNobody(t *testing.T) {
+	t.Parallel()
+	k := workloadtest.NewKubelet(t, holds("chat-0", container("vllm", gpu0)))
+	forever := make(chan struct{})
+	k.Wait(forever)
+	started := time.Now()
+	p, heard := listening(t, PodsOptions{Socket: k.Socket, Timeout: 200 * time.Millisecond})
+	_, ok := p.Owner(Device{UUID: gpu0})
+	p.Hurry()
+	assert.False(t, ok)
+	assert.Less(t, time.Since(started), 100*time.Millisecond)
+	require.Eventually(t, func() bool { return len(heard()) == 1 }, soon, time.Millisecond)
+	assert.ErrorContains(t, heard()[0], "DeadlineExceeded")
+
+	k.Wait(nil)
+	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, 10*time.Millisecond)
+
+	k.Wait(forever)
+	p.Hurry()
+	time.Sleep(time.Second)
+	stopped := time.Now()
+	p.Close()
+	assert.Less(t, time.Since(stopped), time.Second, "a question that is under way does not hold the end up")
+}
+
+// Guarantees: a hurry is answered within a second or so, and a thousand of them are one question.
+func TestAHurryIsOneQuestion(t *testing.T) {
+	t.Parallel()
+	k := workloadtest.NewKubelet(t)
+	p, _ := listening(t, PodsOptions{Socket: k.Socket, Interval: time.Hour})
+	require.Eventually(t, func() bool { return k.Asked() == 1 }, soon, time.Millisecond)
+	for range 1000 {
+		p.Hurry()
+	}
+	require.Eventually(t, func() bool { return k.Asked() == 2 }, soon, time.Millisecond)
+	time.Sleep(1500 * time.Millisecond)
+	assert.Equal(t, 2, k.Asked())
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nvidiagpureceiver
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
+	"github.com/otelcol-llm/otelcol-llm/internal/shared"
+	"github.com/otelcol-llm/otelcol-llm/internal/workload"
+	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/dcgmnames"
+	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/ledger"
+)
+
+// lastWords is how long the consumer of events may take for what is left at a shutdown.
+const lastWords = 5 * time.Second
+
+// engine reads the GPUs for all instances of a receiver: they share the driver, and what is known.
+type engine struct {
+	cfg     *Config
+	set     receiver.Settings
+	log     *zap.Logger
+	metrics consumer.Metrics // nil where no pipeline takes them
+	logs    consumer.Logs
+	source  gpu.Source
+	own     *telemetry
+	report  *receiverhelper.ObsReport
+	now     func() time.Time
+	health  health
+
+	// What follows belongs to the one goroutine that reads.
+	open     bool
+	opened   int       // sessions so far
+	away     time.Time // until when the handles are given back
+	schedule schedule
+	plans    [1 << gpu.Groups]plan
+	snapshot gpu.Snapshot
+	who      owners
+	resolver *workload.Resolver
+	pods     *workload.Pods
+
+	// mu guards what the source's events meet the readings in. It is not held while something is sent or read.
+	mu     sync.Mutex
+	book   ledger.Ledger
+	writer *writer
+	outbox outbox
+
+	signals chan os.Signal
+	stop    context.CancelFunc // nil before Start
+	done    sync.WaitGroup
+}
+
+// instance is what the Collector sees: one for each signal.
+type instance struct{ *shared.Member[*engine] }
+
+// Start starts the engine with the first instance. The status of each is the engine's.
+func (i instance) Start(ctx context.Context, host component.Host) error {
+	i.Engine().health.join(host)
+	return i.Member.Start(ctx, host)
+}
+
+func newEngine(set receiver.Settings, cfg *Config) (*engine, error) {
+	e := &engine{cfg: cfg, set: set, log: set.Logger, now: time.Now, outbox: newOutbox(), signals: make(chan os.Signal, 1)}
+	e.source = newSource(cfg, set.Logger)
+	var errs [2]error
+	e.own, errs[0] = newTelemetry(set.TelemetrySettings)
+	e.report, errs[1] = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, ReceiverCreateSettings: set})
+	return e, errors.Join(errs[:]...)
+}
+
+// Start begins to look for GPUs. That there are none, or no driver, is not an error: they may come.
+func (e *engine) Start(context.Context, component.Host) error {
+	e.prepare()
+	e.findOwners()
+	running, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	if e.cfg.ReleaseWindow > 0 {
+		signal.Notify(e.signals, syscall.SIGUSR1)
+	}
+	e.done.Go(func() { e.run(running) })
+	e.done.Go(func() { e.tell(running) })
+	return nil
+}
+
+// prepare makes the plans, by who listens.
+func (e *engine) prepare() {
+	var all []column
+	var also gpu.Set
+	if e.metrics != nil {
+		all = columns(e.cfg.Metrics.Enabled(table))
+		if e.cfg.DCGMExporterNames {
+			also = dcgmnames.Points()
+		}
+	}
+	e.writer = newWriter(all)
+	e.plans = plans(all, also)
+	e.schedule = newSchedule(e.cfg, &e.plans)
+}
+
+// findOwners makes ready what names processes.
+func (e *engine) findOwners() {
+	if socket := e.cfg.KubeletSocket; socket != "" {
+		e.pods = workload.NewPods(workload.PodsOptions{Socket: socket, OnChange: func(err error) {
+			switch {
+			case err == nil:
+				e.log.Info("the kubelet tells which pods hold which devices", zap.String("kubelet_socket", socket))
+			case errors.Is(err, os.ErrNotExist):
+				e.log.Debug("there is no kubelet here", zap.String("kubelet_socket", socket))
+			default:
+				e.log.Warn("the kubelet does not tell which pods hold which devices", zap.String("kubelet_socket", socket), zap.Error(err))
+			}
+		}})
+	}
+	e.resolver = workload.NewResolver(workload.Options{
+		ProcRoot: e.cfg.ProcRoot, KubeletLogs: e.cfg.KubeletLogs, Pods: e.pods, MaxProcesses: e.cfg.MaxProcesses,
+	})
+	if !e.resolver.SeesHost() {
+		e.log.Warn("processes have no names: the Collector has PIDs of its own; give it the host's (hostPID: true), or mount the host's /proc and name it in proc_root")
+	}
+	e.who = e.resolver
+}
+
+// run does what is due until the context ends.
+func (e *engine) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			e.close()
+			return
+		case <-e.signals:
+			e.release(ctx)
+		case <-timer.C:
+		}
+		timer.Reset(e.step(ctx))
+	}
+}
+
+// Shutdown gives the handles back and tells what is left to tell.
+func (e *engine) Shutdown(ctx context.Context) error {
+	if e.stop == nil {
+		return e.own.shutdown() // never started
+	}
+	signal.Stop(e.signals)
+	e.stop()
+	ended := make(chan struct{})
+	go func() {
+		e.done.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done(): // a driver can block for ever
+		return errors.Join(ctx.Err(), e.own.shutdown())
+	}
+	last, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	e.outbox.Resume()
+	e.sendEvents(last)
+	if e.pods != nil {
+		e.pods.Close()
+	}
+	e.resolver.Close()
+	return e.own.shutdown()
+}

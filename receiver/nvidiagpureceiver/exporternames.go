@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nvidiagpureceiver
+
+import (
+	"os"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
+	"github.com/otelcol-llm/otelcol-llm/internal/workload"
+	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/dcgmnames"
+	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/metadata"
+)
+
+// asDCGMExporter writes the snapshot as dcgm-exporter would. A device names its pod where the kubelet has given it to one. The
+// caller holds the mutex, after the writer has seen the snapshot.
+func (e *engine) asDCGMExporter(due int, now int64) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	scope := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
+	scope.Scope().SetName(metadata.ScopeName)
+	r := dcgmnames.Reading{Snapshot: &e.snapshot, Now: now}
+	if host, err := os.Hostname(); err == nil {
+		r.Hostname = host
+	}
+	if e.pods != nil {
+		r.Pod = func(d *gpu.Device) workload.Names {
+			sh := e.writer.shown[d.UUID]
+			if sh == nil {
+				return workload.Names{}
+			}
+			if owner, ok := e.pods.Owner(sh.device); ok && !owner.Shared {
+				return owner.Names
+			}
+			return workload.Names{}
+		}
+	}
+	if due&(1<<gpu.Cheap) != 0 {
+		r.Xid = func(d *gpu.Device) uint64 {
+			if m := e.book.Device(d.UUID); m != nil {
+				return m.LastXid
+			}
+			return 0
+		}
+	}
+	dcgmnames.Write(scope.Metrics(), r)
+	return md
+}

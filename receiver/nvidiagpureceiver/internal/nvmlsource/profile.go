@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nvmlsource
+
+import (
+	"time"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
+	"github.com/otelcol-llm/otelcol-llm/internal/nvml"
+)
+
+// closest is how close two samples may be: NVML says 100 ms.
+const closest = 100 * time.Millisecond
+
+// profile is GPU performance monitoring of a device: a reading tells what happened since the one before, and waits for
+// nothing.
+type profile struct {
+	known, able   bool // whether the device has it
+	before, spare nvml.Sample
+	taken         time.Time // when before was; zero while there is none
+	has           int       // how many of the samples there are
+}
+
+func readProfile(s *Source, c *card, r *reading) {
+	c.profile.read(s, r, c.dev, nvml.NoInstance)
+}
+
+// read takes a sample of a GPU, or of an instance of it, and tells what is between it and the last one.
+func (p *profile) read(s *Source, r *reading, card nvml.Device, instance uint32) {
+	if !p.known {
+		p.known, p.able = true, card.MeasuresPerformance()
+	}
+	now := s.now()
+	if !p.able || now.Sub(p.taken) < closest || !p.allocate(s, r) {
+		return
+	}
+	var o nvml.Outcome
+	if instance == nvml.NoInstance {
+		o = p.spare.Take(card)
+	} else {
+		o = p.spare.TakeInstance(card, instance)
+	}
+	if !r.ok(o) {
+		if o == nvml.Unsupported {
+			p.free()
+			p.known = true // not able, and not asked again
+		}
+		return
+	}
+	last := p.taken
+	p.before, p.spare, p.taken = p.spare, p.before, now
+	if last.IsZero() || !r.ok(s.plan.gpm.Between(p.spare, p.before)) {
+		return
+	}
+	for i, point := range s.plan.gpmOf {
+		if v, o := s.plan.gpm.Value(i); r.ok(o) {
+			r.d.Set(point, gpu.Rows[point].GPM.In(v))
+		}
+	}
+}
+
+// allocate makes room for the two samples.
+func (p *profile) allocate(s *Source, r *reading) bool {
+	for p.has < 2 {
+		sample, o := s.lib.NewSample()
+		if !r.ok(o) {
+			return false
+		}
+		p.before, p.spare = p.spare, sample
+		p.has++
+	}
+	return true
+}
+
+// free gives the room back and forgets the device.
+func (p *profile) free() {
+	if p.has > 0 {
+		p.spare.Free()
+	}
+	if p.has > 1 {
+		p.before.Free()
+	}
+	*p = profile{}
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nvidiagpureceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
+	"github.com/otelcol-llm/otelcol-llm/internal/lifecycletest"
+	"github.com/otelcol-llm/otelcol-llm/internal/workload"
+	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/metadata"
+)
+
+func TestLifecycle(t *testing.T) {
+	lifecycletest.Test(t, componenttest.NewNopHost(), func(t testing.TB) component.Component {
+		c, err := NewFactory().CreateMetrics(t.Context(), receivertest.NewNopSettings(metadata.Type), createDefaultConfig(), new(consumertest.MetricsSink))
+		require.NoError(t, err)
+		return c
+	}, func(testing.TB, component.Component) { time.Sleep(10 * time.Millisecond) })
+}
+
+// Guarantees: metrics and logs of one receiver are served by one engine, which reads once.
+func TestOneEngineServesBothSignals(t *testing.T) {
+	f, set, cfg := NewFactory(), receivertest.NewNopSettings(metadata.Type), defaults()
+	cfg.CollectionInterval = shortest
+	metrics, logs := new(consumertest.MetricsSink), new(consumertest.LogsSink)
+	m, err := f.CreateMetrics(t.Context(), set, cfg, metrics)
+	require.NoError(t, err)
+	l, err := f.CreateLogs(t.Context(), set, cfg, logs)
+	require.NoError(t, err)
+	e := m.(*instance).Engine()
+	assert.Same(t, e, l.(*instance).Engine())
+	source := &plain{read: one}
+	e.source = source
+	require.NoError(t, m.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, l.Start(t.Context(), componenttest.NewNopHost()))
+	require.Eventually(t, func() bool { return len(metrics.AllMetrics()) > 1 }, 10*time.Second, time.Millisecond)
+	source.events(gpu.Event{Time: second, UUID: "GPU-0", Code: 79})
+	require.Eventually(t, func() bool { return logs.LogRecordCount() == 1 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, m.Shutdown(t.Context()))
+	require.NoError(t, l.Shutdown(t.Context()))
+	assert.Equal(t, 1, source.opened)
+	assert.Equal(t, 1, source.closed)
+}
+
+// Guarantees: every metric that is on by default comes out of a GPU that has everything, each with its kind and unit, and
+// every point with its device.
+func TestEveryMetricOfTheTableComesOut(t *testing.T) {
+	r := newRig(t, one, nil)
+	r.scrape()
+	names := r.names()
+	for _, m := range gpu.Metrics {
+		assert.Equal(t, !m.Off, names[m.Name], m.Name)
+	}
+	for _, md := range r.metrics.AllMetrics() {
+		assert.Equal(t, map[string]any{
+			"hw.id": "GPU-0", "hw.name": "GPU 0", "hw.vendor": "NVIDIA", "hw.model": "NVIDIA H100 80GB HBM3", "hw.serial_number": "123",
+			"hw.driver_version": "590.48.01", "hw.firmware_version": "96.00.A5.00.01", "nvidia.pci.bus_id": "0000:00:09.0",
+		}, md.ResourceMetrics().At(0).Resource().Attributes().AsRaw())
+		each(md, func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+			id, ok := p.Attributes().Get("hw.id")
+			require.True(t, ok, m.Name())
+			assert.Equal(t, "GPU-0", id.Str())
+			if m.Type() == pmetric.MetricTypeSum && m.Sum().IsMonotonic() {
+				assert.NotZero(t, p.StartTimestamp(), m.Name())
+			}
+			assert.Equal(t, t0.UnixNano(), p.Timestamp().AsTime().UnixNano())
+		})
+	}
+	assert.Equal(t, []string{
+		"hw.status{hw.id=GPU-0,hw.state=degraded} 0", "hw.status{hw.id=GPU-0,hw.state=failed} 0",
+		"hw.status{hw.id=GPU-0,hw.state=ok} 1", "hw.status{hw.id=GPU-0,hw.state=predicted_failure} 0",
+	}, r.series("hw.status"))
+	assert.Equal(t, []string{"hw.power{hw.id=GPU-0} 100"}, r.series("hw.power"))
+	assert.Equal(t, []string{"hw.gpu.memory.usage{hw.id=GPU-0} 11665408000"}, r.series("hw.gpu.memory.usage"))
+	assert.Equal(t, []string{"nvidia.gpu.memory.unattributed{hw.id=GPU-0} 76546048"}, r.series("nvidia.gpu.memory.unattributed"))
+	assert.Equal(t, []string{"nvidia.gpu.process.memory.usage{hw.id=GPU-0,process.pid=4242} 11588861952"}, r.series("nvidia.gpu.process.memory.usage"))
+	assert.Len(t, r.series("nvidia.gpu.throttle.reason"), 9)
+}
+
+// Guarantees: what is switched off is not written, and not asked for where nothing else needs it.
+func TestMetricsAreSwitchedOffAndOn(t *testing.T) {
+	on, off := true, false
+	r := newRig(t, one, func(cfg *Config) {
+		cfg.Metrics = emit.Settings{
+			"hw.power": {Enabled: &off}, "nvidia.gpu.memory.reserved": {Enabled: &off}, "nvidia.gpu.pipe.active": {Enabled: &on},
+		}
+	})
+	r.scrape()
+	names, wanted := r.names(), r.source.wanted[0]
+	assert.False(t, names["hw.power"])
+	assert.False(t, wanted.Has(gpu.Power))
+	assert.False(t, names["nvidia.gpu.memory.reserved"])
+	assert.True(t, wanted.Has(gpu.MemoryReserved), "what is unattributed is made of it")
+	assert.True(t, names["nvidia.gpu.pipe.active"])
+	assert.Len(t, names, len(gpu.Metrics)-2)
+}
+
+// Guarantees: where only events are listened to, nothing is read but who the devices are and how they are.
+func TestWithoutAMetricsPipelineNothingIsMeasured(t *testing.T) {
+	r := newRig(t, one, nil)
+	r.engine.metrics = nil
+	r.prepare()
+	r.scrape()
+	assert.Equal(t, []gpu.Set{{}}, r.source.wanted)
+	r.source.events(gpu.Event{Time: 5, UUID: "GPU-0", Code: 31})
+	r.scrape()
+	assert.Equal(t, []string{eventXid}, r.eventNames())
+}
+
+// Guarantees: a driver's counter starts when it was first seen, and anew when it fell: no backend takes the sum of years, or
+// a restart of the driver, for a spike.
+func TestCountersOfTheDriverBeginWhereTheyWereSeen(t *testing.T) {
+	joules := 5000.0
+	r := newRig(t, func(s *gpu.Snapshot) {
+		d := s.Add()
+		d.UUID = "GPU-0"
+		d.Set(gpu.Energy, joules)
+	}, nil)
+	var starts, times []time.Duration
+	f := func(j float64) {
+		joules = j
+		r.scrape()
+		each(r.metrics.AllMetrics()[0], func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+			if m.Name() == "hw.energy" {
+				assert.InDelta(t, j, p.DoubleValue(), 0)
+				starts = append(starts, p.StartTimestamp().AsTime().Sub(t0))
+				times = append(times, p.Timestamp().AsTime().Sub(t0))
+			}
+		})
+	}
+	f(5000)
+	f(6000)
+	f(100)
+	f(200)
+	assert.Equal(t, []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}, times)
+	assert.Equal(t, []time.Duration{0, 0, 20 * time.Second, 20 * time.Second}, starts)
+}
+
+// Guarantees: groups are read in their own intervals, and together where they meet.
+func TestGroupsHaveTheirOwnIntervals(t *testing.T) {
+	r := newRig(t, one, func(cfg *Config) {
+		cfg.CollectionInterval, cfg.ProcessInterval, cfg.ExpensiveInterval = time.Second, 2*time.Second, 3*time.Second
+	})
+	var got []string
+	for range 13 {
+		r.scrape()
+		if len(r.metrics.AllMetrics()) > 0 {
+			n := r.names()
+			got = append(got, fmt.Sprint(n["hw.power"], n["nvidia.gpu.process.memory.usage"], n["nvidia.gpu.sm.active"]))
+		}
+	}
+	assert.Equal(t, []string{
+		"true true true", "true false false", "true true false", "true false true", "true true false", "true false false", "true true true",
+	}, got[:7])
+	groups := r.counted("scrapes", "groups")
+	assert.Equal(t, map[string]int64{"cheap": 4, "cheap+process": 4, "cheap+expensive": 2, "cheap+process+expensive": 3}, groups)
+}
+
+// Guarantees: a process, or a MIG instance, that is gone ends its series; one that has become another pod's is another series.
+func TestSeriesEndWithWhatTheyAreAbout(t *testing.T) {
+	pids := []uint32{7, 9}
+	r := newRig(t, func(s *gpu.Snapshot) {
+		d := s.Add()
+		d.UUID, d.Known = "GPU-0", true
+		for _, pid := range pids {
+			d.AddProcess(pid).Memory = uint64(pid)
+		}
+	}, nil)
+	who := named{7: {Executable: "vllm"}, 9: {Executable: "train"}}
+	r.who = who
+	const name = "nvidia.gpu.process.memory.usage"
+	f := func(want ...string) {
+		t.Helper()
+		r.scrape()
+		for i := range want {
+			want[i] = name + "{hw.id=GPU-0," + want[i]
+		}
+		assert.Equal(t, want, r.series(name))
+	}
+	f("process.executable.name=train,process.pid=9} 9", "process.executable.name=vllm,process.pid=7} 7")
+	pids = []uint32{9, 11}
+	f("process.executable.name=train,process.pid=9} 9", "process.executable.name=vllm,process.pid=7} ended", "process.pid=11} 11")
+	who[9] = workload.Process{Executable: "train", Names: workload.Names{Namespace: "ml", Pod: "train-0"}}
+	f("k8s.namespace.name=ml,k8s.pod.name=train-0,process.executable.name=train,process.pid=9} 9", "process.executable.name=train,process.pid=9} ended", "process.pid=11} 11")
+	pids = nil
+	f("k8s.namespace.name=ml,k8s.pod.name=train-0,process.executable.name=train,process.pid=9} ended", "process.pid=11} ended")
+	r.scrape()
+	assert.Empty(t, r.series(name))
+}
+
+// Guarantees: processes beyond the limit, those with the least memory, are told as one, and no memory is lost.
+func TestProcessesBeyondTheLimitAreToldTogether(t *testing.T) {
+	r := newRig(t, func(s *gpu.Snapshot) {
+		d := s.Add()
+		d.UUID, d.Known = "GPU-0", true
+		for pid := range uint32(10) {
+			d.AddProcess(pid + 1).Memory = uint64(100 + pid)
+		}
+		d.AddProcess(50) // of unknown memory
+	}, func(cfg *Config) { cfg.MaxProcesses = 2 })
+	r.scrape()
+	assert.Equal(t, []string{
+		"nvidia.gpu.process.memory.usage{hw.id=GPU-0,otel.metric.overflow=true} 828",
+		"nvidia.gpu.process.memory.usage{hw.id=GPU-0,process.pid=10} 109",
+		"nvidia.gpu.process.memory.usage{hw.id=GPU-0,process.pid=9} 108",
+	}, r.series("nvidia.gpu.process.memory.usage"))
+	assert.Equal(t, int64(9), r.counted("processes_overflowed", "")[""])
+}
+
+// Guarantees: a scrape of more points than a consumer takes at once goes out in several batches, whole.
+func TestLargeScrapesAreSplit(t *testing.T) {
+	r := newRig(t, func(s *gpu.Snapshot) {
+		for i := range 64 {
+			full(s, i)
+		}
+	}, nil)
+	r.scrape()
+	total := 0
+	for _, md := range r.metrics.AllMetrics() {
+		assert.Less(t, md.DataPointCount(), 2200)
+		total += md.DataPointCount()
+	}
+	assert.Greater(t, len(r.metrics.AllMetrics()), 2)
+	assert.Zero(t, total%64)
+}
+
+// Guarantees: a metrics consumer that refuses loses a scrape and nothing else; events are told again until they are taken.
+func TestEventsAreToldUntilTheyAreTaken(t *testing.T) {
+	r := newRig(t, one, nil)
+	r.engine.metrics = consumertest.NewErr(errors.New("no"))
+	r.engine.logs = consumertest.NewErr(errors.New("not now"))
+	r.scrape()
+	r.source.events(gpu.Event{Time: 5, UUID: "GPU-0", Code: 31})
+	r.scrape()
+	assert.Zero(t, r.logs.LogRecordCount())
+	r.engine.logs = r.logs
+	r.scrape()
+	assert.Equal(t, []string{eventXid}, r.eventNames())
+	r.scrape()
+	assert.Len(t, r.events(), 1)
+}
+
+// Guarantees: events that nobody takes are bounded, and what is lost is counted.
+func TestEventsThatWaitAreBounded(t *testing.T) {
+	r := newRig(t, one, nil)
+	r.engine.logs = consumertest.NewErr(errors.New("not now"))
+	r.scrape()
+	for i := range 2 * maxPendingEvents {
+		r.source.events(gpu.Event{Time: int64(i), UUID: "GPU-0", Code: 31})
+	}
+	assert.Len(t, r.outbox.pending, maxPendingEvents)
+	r.engine.logs = r.logs
+	r.clock = r.clock.Add(time.Minute)
+	r.scrape()
+	assert.Len(t, r.events(), maxPendingEvents)
+	assert.Equal(t, int64(maxPendingEvents), r.counted("events_dropped", "")[""])
+	assert.Contains(t, r.series("nvidia.gpu.xid"), fmt.Sprintf("nvidia.gpu.xid{hw.id=GPU-0,nvidia.xid.code=31} %d", 2*maxPendingEvents))
+}
+
+// Guarantees: a driver that cannot be talked to does not hold the shutdown up for ever.
+func TestADriverThatBlocksDoesNotHoldTheEndUp(t *testing.T) {
+	blocked := make(chan struct{})
+	r := newRig(t, func(*gpu.Snapshot) { <-blocked }, nil)
+	require.NoError(t, r.Start(t.Context(), nil))
+	require.Eventually(t, func() bool { return r.own.connected.Load() == 1 }, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	require.ErrorIs(t, r.Shutdown(ctx), context.DeadlineExceeded)
+	assert.Less(t, time.Since(begin), 5*time.Second)
+	close(blocked)
+	r.done.Wait()
+	r.resolver.Close()
+}
+
+// Guarantees: what /proc/meminfo does not say is not made up.
+func TestTheHostsMemoryIsReadOrNotTold(t *testing.T) {
+	f := func(content string, total, used uint64, ok bool) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "meminfo")
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		gotTotal, gotUsed, gotOK := hostMemory(path)
+		assert.Equal(t, ok, gotOK)
+		assert.Equal(t, total, gotTotal)
+		assert.Equal(t, used, gotUsed)
+	}
+	f("MemTotal:       16 kB\nMemFree:        1 kB\nMemAvailable:    4 kB\n", 16<<10, 12<<10, true)
+	f("MemTotal: 16 kB\n", 0, 0, false)
+	f("MemTotal: 16 kB\nMemAvailable: 17 kB\n", 0, 0, false)
+	f("MemTotal: x kB\nMemAvailable: 1 kB\n", 0, 0, false)
+	f("MemTotal: 16\nMemAvailable: 1 kB", 0, 0, false)
+	f("", 0, 0, false)
+	_, _, ok := hostMemory("/nowhere")
+	assert.False(t, ok)
+}
+
+// Guarantees: who asks for the names of dcgm-exporter gets them beside ours, in their own intervals, with the last Xid.
+func TestTheNamesOfDCGMExporterComeBesideOurs(t *testing.T) {
+	r := newRig(t, one, func(cfg *Config) {
+		cfg.CollectionInterval, cfg.ExpensiveInterval, cfg.DCGMExporterNames = time.Second, 2*time.Second, true
+		off := false
+		cfg.Metrics = emit.Settings{"hw.power": {Enabled: &off}, "nvidia.gpu.sm.active": {Enabled: &off}}
+	})
+	r.scrape()
+	names := r.names()
+	assert.True(t, names["DCGM_FI_DEV_GPU_TEMP"])
+	assert.True(t, names["DCGM_FI_DEV_POWER_USAGE"], "ours is off, theirs is not")
+	assert.True(t, names["DCGM_FI_PROF_SM_ACTIVE"])
+	assert.True(t, names["hw.temperature"])
+	assert.True(t, r.source.wanted[0].Has(gpu.Power))
+	xid := func() float64 {
+		var v float64
+		for _, md := range r.metrics.AllMetrics() {
+			each(md, func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+				if m.Name() == "DCGM_FI_DEV_XID_ERRORS" {
+					v = p.DoubleValue()
+				}
+			})
+		}
+		return v
+	}
+	assert.Zero(t, xid())
+	r.source.events(gpu.Event{Time: 5, UUID: "GPU-0", Code: 48})
+	r.source.events(gpu.Event{Time: 6, UUID: "GPU-0", Code: 31})
+	r.scrape()
+	r.scrape()
+	assert.InDelta(t, 31, xid(), 0)
+	assert.False(t, r.source.wanted[1].Has(gpu.SMActive), "profiling has an interval of its own")
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nvidiagpureceiver
+
+import (
+	"context"
+	"path/filepath"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
+	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/metadata"
+)
+
+// scrape reads the groups that are due and sends what was read. An error means that the session is over.
+func (e *engine) scrape(ctx context.Context, due int) error {
+	p, s := &e.plans[due], &e.snapshot
+	begin := e.now()
+	s.Reset()
+	if err := e.source.Read(ctx, &p.read, s); err != nil {
+		e.own.scraped(ctx, p.name, false, e.now().Sub(begin))
+		return err
+	}
+	now := e.now().UnixNano()
+	e.complete()
+	e.mu.Lock()
+	e.book.Read(s, now)
+	changes := e.book.Take()
+	pages := e.writer.write(s, &e.book, e.who, p, now)
+	if e.cfg.DCGMExporterNames && e.metrics != nil {
+		pages = append(pages, e.asDCGMExporter(due, now))
+	}
+	for i := range changes {
+		e.changed(&changes[i], now)
+	}
+	e.mu.Unlock()
+	e.recovered()
+	e.own.scraped(ctx, p.name, true, e.now().Sub(begin))
+	e.own.saw(ctx, s, p)
+	e.send(ctx, pages)
+	return nil
+}
+
+// complete adds what the source cannot know.
+func (e *engine) complete() {
+	s := &e.snapshot
+	for _, d := range s.Devices {
+		if d.Unified && !d.MIG() {
+			root := e.cfg.ProcRoot
+			if root == "" {
+				root = "/proc"
+			}
+			if total, used, ok := hostMemory(filepath.Join(root, "meminfo")); ok {
+				d.SetInt(gpu.MemoryLimit, total)
+				d.SetInt(gpu.MemoryUsage, used)
+			}
+		}
+	}
+	s.Derive()
+	for _, d := range s.Devices {
+		if n := bound(d, e.cfg.MaxProcesses); n > 0 {
+			e.own.beyond.Add(int64(n))
+		}
+	}
+}
+
+// send hands metrics on. What is not taken is lost: the next scrape says it anew.
+func (e *engine) send(ctx context.Context, pages []pmetric.Metrics) {
+	if e.metrics == nil {
+		return
+	}
+	for _, page := range pages {
+		points := page.DataPointCount()
+		of := e.report.StartMetricsOp(ctx)
+		err := e.metrics.ConsumeMetrics(of, page)
+		e.report.EndMetricsOp(of, metadata.Type.String(), points, err)
+		if err != nil && ctx.Err() == nil {
+			e.log.Warn("a scrape was not taken", zap.Int("points", points), zap.Error(err))
+		}
+	}
+}
