@@ -4,6 +4,8 @@ include tools/versions.env
 
 export GOTOOLCHAIN := go$(GO_VERSION)
 export CGO_ENABLED := 1
+# What NVIDIA has deprecated is what old drivers have.
+export CGO_CFLAGS := -g -O2 -Wno-deprecated-declarations
 # Go stamps the commit, and fails where git does not trust the folder: a clone of another user, as in a container.
 ifneq ($(shell git status >/dev/null 2>&1 && echo trusted),trusted)
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
@@ -110,6 +112,7 @@ vuln: build ## Offline govulncheck of the binary; fails on what has a fix and is
 nightly: build ## The long checks: race detector, crashes at ever other moments, fuzzing (FUZZTIME=10m each), benchmarks
 	go test -race -count=1 -timeout 60m ./...
 	go test -count=10 -timeout 30m -run TestTenCrashes ./tests/e2e -crash-seed=0
+	go test -count=1 -timeout 60m -run Report15 ./receiver/nvidiagpureceiver/internal/nvmlsource -scrapes=1000000
 	tools/fuzz.sh $(FUZZTIME)
 	$(MAKE) bench
 
