@@ -57,6 +57,9 @@ type Config struct {
 	Queue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	// Retry is how a tenant's queue tries again: that of exporterhelper. It has no say without a queue.
 	Retry configretry.BackOffConfig `mapstructure:"retry_on_failure"`
+	// RetryServerErrors is for how long is tried again what a destination answered with an error of its own, such as HTTP 500,
+	// which OTLP calls final. 0 drops it at once.
+	RetryServerErrors time.Duration `mapstructure:"retry_server_errors"`
 	// DrainTimeout is how long queues in memory may take to be sent at shutdown. What is left then is lost; what lies in a
 	// storage stays there.
 	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
@@ -167,8 +170,16 @@ func (c *Config) Validate() error {
 	if c.TenantTTL <= 0 {
 		errs = append(errs, fmt.Errorf("tenant_ttl: %s must be positive", c.TenantTTL))
 	}
-	if c.DrainTimeout < 0 {
-		errs = append(errs, fmt.Errorf("drain_timeout: %s must not be negative", c.DrainTimeout))
+	for _, span := range []struct {
+		key   string
+		value time.Duration
+	}{{"retry_server_errors", c.RetryServerErrors}, {"drain_timeout", c.DrainTimeout}} {
+		if span.value < 0 {
+			errs = append(errs, fmt.Errorf("%s: %s must not be negative", span.key, span.value))
+		}
+	}
+	if q := c.Queue.Get(); q != nil && (q.BlockOnOverflow || q.WaitForResult) {
+		errs = append(errs, errors.New("sending_queue: with block_on_overflow or wait_for_result, one tenant would hold up the data of others that came with it: leave them off"))
 	}
 	errs = append(errs, c.validateMetadata(), c.DefaultPipelines.validate("default_pipelines"))
 	for i := range c.Groups {

@@ -4,7 +4,7 @@ package tenantroutingconnector
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -13,6 +13,10 @@ import (
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pipeline"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/tenantroutingconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
@@ -28,23 +32,22 @@ func NewFactory() connector.Factory {
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		TenantFrom:     tenant.DefaultKeys(),
-		Mapping:        MappingConfig{Template: placeholder, ReloadInterval: 10 * time.Second},
-		OnUnknown:      ToDefault,
-		DefaultTenant:  "default",
-		MaxTenants:     1000,
-		OverflowTenant: "overflow",
-		TenantTTL:      time.Hour,
-		Groups:         nil,
-		Limits:         defaultLimits(),
-		MetadataKey:    "x-scope-orgid",
-		Queue:          configoptional.Some(defaultQueue()),
-		Retry:          defaultRetry(),
-		DrainTimeout:   10 * time.Second,
+		TenantFrom: tenant.DefaultKeys(),
+		Mapping:    MappingConfig{Template: placeholder, ReloadInterval: 10 * time.Second},
+		OnUnknown:  ToDefault,
+		// An underscore, which no namespace of Kubernetes has: what is unknown must not be somebody's.
+		DefaultTenant:     "_unknown",
+		MaxTenants:        1000,
+		OverflowTenant:    "_overflow",
+		TenantTTL:         time.Hour,
+		Limits:            Limits{Burst: 10 * time.Second},
+		MetadataKey:       "x-scope-orgid",
+		Queue:             configoptional.Some(defaultQueue()),
+		Retry:             defaultRetry(),
+		RetryServerErrors: 15 * time.Minute,
+		DrainTimeout:      10 * time.Second,
 	}
 }
-
-func defaultLimits() Limits { return Limits{Burst: 10 * time.Second} }
 
 // defaultQueue is exporterhelper's, with fewer consumers: there is such a queue for every tenant, and each consumer is a
 // goroutine.
@@ -62,16 +65,38 @@ func defaultRetry() configretry.BackOffConfig {
 	return r
 }
 
-var errNotYet = errors.New("tenant_routing does not route yet")
-
-func createMetrics(context.Context, connector.Settings, component.Config, consumer.Metrics) (connector.Metrics, error) {
-	return nil, errNotYet
+func createMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Metrics, error) {
+	r, err := routerTo(set, cfg, metricsSignal, next, func(c consumer.Metrics) sendFunc[pmetric.Metrics] { return c.ConsumeMetrics })
+	return metricsRouter{r}, err
 }
 
-func createLogs(context.Context, connector.Settings, component.Config, consumer.Logs) (connector.Logs, error) {
-	return nil, errNotYet
+func createLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {
+	r, err := routerTo(set, cfg, logsSignal, next, func(c consumer.Logs) sendFunc[plog.Logs] { return c.ConsumeLogs })
+	return logsRouter{r}, err
 }
 
-func createTraces(context.Context, connector.Settings, component.Config, consumer.Traces) (connector.Traces, error) {
-	return nil, errNotYet
+func createTraces(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Traces) (connector.Traces, error) {
+	r, err := routerTo(set, cfg, tracesSignal, next, func(c consumer.Traces) sendFunc[ptrace.Traces] { return c.ConsumeTraces })
+	return tracesRouter{r}, err
+}
+
+// routerTo makes the router of a signal to the pipelines behind the connector, which the Collector hands over as one consumer
+// that knows them.
+func routerTo[T comparable, C any](set connector.Settings, cfg component.Config, s *signal[T], next C, send func(C) sendFunc[T]) (*router[T], error) {
+	behind, ok := any(next).(interface {
+		PipelineIDs() []pipeline.ID
+		Consumer(...pipeline.ID) (C, error)
+	})
+	if !ok {
+		return nil, fmt.Errorf("%T does not tell the pipelines behind the connector", next)
+	}
+	to := map[pipeline.ID]sendFunc[T]{}
+	for _, id := range behind.PipelineIDs() {
+		c, err := behind.Consumer(id)
+		if err != nil {
+			return nil, err
+		}
+		to[id] = send(c)
+	}
+	return newRouter(set, cfg.(*Config), s, to)
 }

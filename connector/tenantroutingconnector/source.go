@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"go.opentelemetry.io/collector/client"
+
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 )
@@ -58,4 +60,37 @@ func newSource(keys []string) (*source, error) {
 	}
 	s.data = data
 	return s, errors.Join(append(errs, err)...)
+}
+
+// ofRequest is the tenant of all that a request brings, "" where the request does not tell. A header is a claim of the client:
+// it counts where an authenticator has let the client in, and only then.
+func (s *source) ofRequest(info client.Info) string {
+	if info.Auth == nil {
+		return ""
+	}
+	for _, k := range s.request {
+		if k.metadata {
+			if values := info.Metadata.Get(k.key); len(values) == 1 && values[0] != "" {
+				return values[0]
+			}
+			continue
+		}
+		if name := text(info.Auth.GetAttribute(k.key)); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// text is what an authenticator says of a client, where that is one text.
+func text(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case []string:
+		if len(v) == 1 {
+			return v[0]
+		}
+	}
+	return ""
 }
