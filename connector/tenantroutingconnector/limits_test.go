@@ -106,7 +106,7 @@ func TestSeriesBeyondTheLimitAreDroppedAndTheOthersGoOn(t *testing.T) {
 func TestAGroupHasLimitsOfItsOwn(t *testing.T) {
 	r := newRig(t, direct, func(c *Config) {
 		c.Limits.ItemsPerSecond, c.Limits.Burst = 1, time.Second
-		c.Groups = []Group{{Name: "premium", Tenants: []string{"acme"}, Limits: configoptional.Some(Limits{ItemsPerSecond: 10, Burst: time.Second})}}
+		c.Groups = []Group{{Name: "premium", Tenants: []string{"acme"}, Limits: configoptional.Some(Limits{ItemsPerSecond: 10})}}
 	})
 	r.now = func() time.Time { return time.Unix(1_700_000_000, 0) }
 	for range 10 {
