@@ -180,6 +180,11 @@ func (r *router[T]) consume(ctx context.Context, data T) error {
 	}
 	q := r.requests.Get().(*request[T])
 	defer func() {
+		for i := range q.parts {
+			if part := q.parts[i].data; part != data { // queues hold it for themselves
+				r.signal.free(part)
+			}
+		}
 		q.reset()
 		r.requests.Put(q)
 	}()
@@ -287,6 +292,7 @@ func (r *router[T]) send(ctx context.Context, p *part[T], now time.Time) error {
 		data := p.data
 		if i < last {
 			data = r.signal.clone(data) // each pipeline has its own, and may change it
+			defer r.signal.free(data)
 		}
 		if err := queue.send(ctx, data); err != nil {
 			failed = err
