@@ -78,37 +78,46 @@ func routeAll(b *testing.B, factory connector.Factory, tenants, pipelines int, s
 	_, direct := settings["sending_queue"]
 	direct = direct || pipelines > 1
 	came := back{pmetric.NewResourceMetricsSlice()}
-	next := map[pipeline.ID]consumer.Metrics{}
+	to := map[pipeline.ID]consumer.Metrics{}
 	for i := range pipelines {
-		next[behind(i)] = came
+		to[behind(i)] = came
 		if !direct {
-			next[behind(i)] = nowhere{}
+			to[behind(i)] = nowhere{}
 		}
 	}
 	set := connectortest.NewNopSettings(factory.Type())
 	set.ID = component.NewID(factory.Type())
-	c, err := factory.CreateMetricsToMetrics(b.Context(), set, cfg, connector.NewMetricsRouter(next))
+	c, err := factory.CreateMetricsToMetrics(b.Context(), set, cfg, connector.NewMetricsRouter(to))
 	require.NoError(b, err)
 	require.NoError(b, c.Start(b.Context(), componenttest.NewNopHost()))
 	defer func() { require.NoError(b, c.Shutdown(context.Background())) }()
 
-	requests := make([]pmetric.Metrics, max(1, tenants/resourcesOfRequest))
-	for i := range requests {
-		requests[i] = requestOf(func(n int) string { return namespace((i + n*len(requests)) % tenants) })
-		if direct {
-			require.NoError(b, again(b.Context(), c, requests[i], came)) // everybody is known then
-			continue
+	names := make([]string, tenants)
+	for i := range names {
+		names[i] = namespace(i)
+	}
+	next := 0
+	// whose makes a request one of the next ten tenants.
+	whose := func(md pmetric.Metrics) {
+		for i := range md.ResourceMetrics().Len() {
+			v, _ := md.ResourceMetrics().At(i).Resource().Attributes().Get("k8s.namespace.name")
+			v.SetStr(names[next])
+			next = (next + 1) % tenants
 		}
-		first := pmetric.NewMetrics()
-		requests[i].CopyTo(first)
+	}
+	for range max(1, 3*tenants/resourcesOfRequest) { // everybody is known then, and looked up without a lock
+		first := unnamed()
+		whose(first)
 		require.NoError(b, c.ConsumeMetrics(b.Context(), first))
 	}
-	copies := make([]pmetric.Metrics, chunk)
+	came.to.RemoveIf(func(pmetric.ResourceMetrics) bool { return true })
+	md, copies := unnamed(), make([]pmetric.Metrics, chunk)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := 0; i < b.N; i++ {
 		if direct {
-			if err := again(b.Context(), c, requests[i%len(requests)], came); err != nil {
+			whose(md)
+			if err := again(b.Context(), c, md, came); err != nil {
 				b.Fatal(err)
 			}
 			continue
@@ -117,7 +126,8 @@ func routeAll(b *testing.B, factory connector.Factory, tenants, pipelines int, s
 			b.StopTimer()
 			for j := range copies {
 				copies[j] = pmetric.NewMetrics()
-				requests[(i+j)%len(requests)].CopyTo(copies[j])
+				md.CopyTo(copies[j])
+				whose(copies[j])
 			}
 			b.StartTimer()
 		}
@@ -142,16 +152,17 @@ func again(ctx context.Context, c connector.Metrics, md pmetric.Metrics, came ba
 	return nil
 }
 
-func requestOf(tenant func(int) string) pmetric.Metrics {
+// unnamed is a request whose tenants are still to be named.
+func unnamed() pmetric.Metrics {
 	md := pmetric.NewMetrics()
-	for n := range resourcesOfRequest {
+	for range resourcesOfRequest {
 		rm := md.ResourceMetrics().AppendEmpty()
 		attrs := rm.Resource().Attributes()
 		attrs.PutStr("host.name", "gpu-7")
 		attrs.PutStr("k8s.pod.name", "chat-5f7d-x")
 		attrs.PutStr("service.name", "chat")
 		attrs.PutStr("cloud.region", "eu-1")
-		attrs.PutStr("k8s.namespace.name", tenant(n))
+		attrs.PutEmpty("k8s.namespace.name")
 		m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 		m.SetName("vllm:num_requests_running")
 		points := m.SetEmptyGauge().DataPoints()

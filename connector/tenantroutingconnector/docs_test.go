@@ -63,7 +63,7 @@ func TestREADMEHasEveryReason(t *testing.T) {
 }
 
 func TestREADMEExamplesAreValid(t *testing.T) {
-	assert.Equal(t, 3, doctest.Examples(t, "connectors", NewFactory()))
+	assert.Equal(t, 4, doctest.Examples(t, "connectors", NewFactory()))
 	for _, block := range doctest.Blocks(t) {
 		_, err := confmap.NewRetrievedFromYAML([]byte(block))
 		assert.NoError(t, err)
