@@ -207,7 +207,7 @@ func (r *router[T]) deliver(ctx context.Context, data T, q *request[T]) error {
 	taken := false
 	for i := range q.parts {
 		p := &q.parts[i]
-		if p.owner.id == "" || p.why != noReason {
+		if p.owner.id == "" || p.why != noReason || p.items == 0 {
 			continue
 		}
 		if err := r.send(ctx, p, now); err != nil {
@@ -217,10 +217,10 @@ func (r *router[T]) deliver(ctx context.Context, data T, q *request[T]) error {
 			}
 			continue
 		}
-		taken = true
+		taken = taken || p.items > 0
 	}
 	if refusal != nil && !taken {
-		if len(q.parts) > 1 {
+		if q.parts[0].data != data {
 			r.signal.join(data, q.parts)
 		}
 		r.refuse(q)
@@ -243,7 +243,7 @@ func (r *router[T]) admit(q *request[T], now time.Time) (refusal error) {
 			}
 			continue
 		}
-		if t.rates == nil {
+		if t.rates == nil || p.items == 0 {
 			continue
 		}
 		bytes := 0

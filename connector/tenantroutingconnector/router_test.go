@@ -220,6 +220,32 @@ func TestWhatIsRefusedIsWholeAgain(t *testing.T) {
 	assert.Equal(t, map[string]int64{"a/failed": 4, "b/failed": 2}, r.counted("otelcol_tenant_routing_items_refused", "tenant", "reason"))
 }
 
+// Guarantees: so it is where one resource was taken apart, even if all of it goes to one tenant in the end.
+func TestWhatWasTakenApartIsWholeAgain(t *testing.T) {
+	r := newRig(t, direct, func(c *Config) { c.TenantFrom = []string{"point:customer.id"} })
+	r.to[toTenants].fail(func(context.Context, string) error { return assert.AnError })
+	for _, customers := range [][]string{{"", "a/b"}, {"a", "b", "a"}} {
+		md := batch(len(customers), "host.name=h")
+		for i, c := range customers {
+			md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(i).Attributes().PutStr("customer.id", c)
+		}
+		require.ErrorIs(t, r.ConsumeMetrics(t.Context(), md), assert.AnError)
+		assert.Equal(t, len(customers), md.DataPointCount())
+	}
+}
+
+// Guarantees: resources without items neither take room in a limit nor make that what is refused is dropped.
+func TestWhatIsEmptyHasNoSay(t *testing.T) {
+	r := newRig(t, direct, func(c *Config) { c.Limits.ItemsPerSecond, c.Limits.Burst = 1, time.Second })
+	r.now = func() time.Time { return time.Unix(1_700_000_000, 0) }
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(3, "service.name=a")))
+	md := batch(1, "service.name=a")
+	batch(0, "service.name=b").ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+	retryAfter(t, r.ConsumeMetrics(t.Context(), md))
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(0, "service.name=a")))
+	assert.Equal(t, map[string]int{"a": 3}, r.to[toTenants].points())
+}
+
 // Guarantees: a sender never sends one tenant's data again because another's was not taken.
 func TestWhereOneTenantIsTakenTheOthersAreDroppedAndCounted(t *testing.T) {
 	r := newRig(t, direct)
