@@ -173,6 +173,35 @@ func TestAStalenessMarkerEndsASeries(t *testing.T) {
 	assert.Empty(t, r.ask("up", at))
 }
 
+// Scenario: a histogram ends, as the prometheus receiver says it: with its boundaries and without a sum. Guarantees: all of its
+// series end, _sum too.
+func TestAHistogramThatEndsEndsWhole(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	push := func(at time.Time, ended bool) {
+		md, ms := batch(resource)
+		m := ms.AppendEmpty()
+		m.SetName("wait")
+		m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		p := m.Histogram().DataPoints().AppendEmpty()
+		p.SetTimestamp(stamp(at))
+		p.ExplicitBounds().FromRaw([]float64{1})
+		if ended {
+			p.BucketCounts().FromRaw([]uint64{0, 0})
+			p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		} else {
+			p.BucketCounts().FromRaw([]uint64{1, 2})
+			p.SetCount(3)
+			p.SetSum(4)
+		}
+		r.push(md)
+	}
+	push(at.Add(-10*time.Second), false)
+	push(at, true)
+	assert.Len(t, r.ask(`{__name__=~"wait_.*"}`, at.Add(-time.Second)), 4)
+	assert.Empty(t, r.ask(`{__name__=~"wait_.*"}`, at))
+}
+
 // Guarantees: deltas are added up, for all three shapes that can be deltas, and the batch stays as it was.
 func TestDeltasAreAddedUp(t *testing.T) {
 	r := newRig(t, settings(t))

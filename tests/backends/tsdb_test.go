@@ -116,32 +116,31 @@ func (s store) send(t testing.TB, md pmetric.Metrics) {
 	require.Equal(t, http.StatusOK, resp.StatusCode, "%s: %s", s.push, text)
 }
 
-// get is an answer of the API, with what has no order in one.
+// get is the data of an answer of the API, or its error, with what has no order in one.
 func (s store) get(t testing.TB, path string, form url.Values) (data any, raw string) {
 	t.Helper()
+	a, raw := s.answer(t, path, form)
+	if a.Status != "success" {
+		return a.Error, raw
+	}
+	a.inOrder()
+	return a.Data, raw
+}
+
+// answer asks by POST, where Prometheus has that, else by GET.
+func (s store) answer(t testing.TB, path string, form url.Values) (a answer, raw string) {
+	t.Helper()
 	resp, err := http.PostForm(s.ask+"/api/v1/"+path, form)
+	if strings.HasPrefix(path, "label/") || path == "metadata" {
+		resp, err = http.Get(s.ask + "/api/v1/" + path + "?" + form.Encode())
+	}
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	var answer struct {
-		Status string `json:"status"`
-		Error  string `json:"error"`
-		Data   any    `json:"data"`
-	}
-	require.NoError(t, json.Unmarshal(text, &answer))
-	if answer.Status != "success" {
-		return answer.Error, string(text)
-	}
-	if m, ok := answer.Data.(map[string]any); ok {
-		if list, ok := m["result"].([]any); ok {
-			inOrder(list)
-		}
-	}
-	if list, ok := answer.Data.([]any); ok {
-		inOrder(list)
-	}
-	return answer.Data, string(text)
+	require.NoError(t, json.Unmarshal(text, &a), "%s", text)
+	a.code, a.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
+	return a, string(text)
 }
 
 func inOrder(list []any) {
