@@ -79,14 +79,17 @@ func run(ctx context.Context) error {
 	}
 	defer col.stop()
 
-	results := p.port["DEMO_PROMETHEUS_PORT"]
+	db, err := newDatabase(p.port["DEMO_TSDB_PORT"])
+	if err != nil {
+		return err
+	}
 	n := &narrator{
 		out: os.Stdout, began: time.Now(), catalog: catalog, events: filepath.Join(data, "slo-events.jsonl"),
-		status: "http://" + control + "/status", results: fmt.Sprintf("http://localhost:%d/metrics", results),
+		status: "http://" + control + "/status", database: db,
 		console: fmt.Sprintf("http://localhost:%d/?from=now-15m&refresh=10s", p.port["DEMO_CONSOLE_PORT"]),
 	}
 	n.welcome()
-	n.whereToLook(results, p.port["DEMO_TSDB_PORT"], data)
+	n.whereToLook(p.port["DEMO_PROMETHEUS_PORT"], p.port["DEMO_TSDB_PORT"], data)
 	err = n.tell(ctx, sim, col)
 	n.goodbye(data)
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -22,17 +22,19 @@ import (
 
 // narrator tells what happens.
 type narrator struct {
-	out     io.Writer
-	began   time.Time
-	catalog *openslo.Catalog
-	events  string // the file into which the Collector writes its log events
-	status  string // URL of the simulator
-	results string // URL of the Collector's Prometheus endpoint
-	console string // URL of the Collector's page
+	out      io.Writer
+	began    time.Time
+	catalog  *openslo.Catalog
+	events   string // the file into which the Collector writes its log events
+	status   string // URL of the simulator
+	database database
+	console  string // URL of the Collector's page
 
 	read   int64 // bytes of events told so far
 	active int   // faults that were active when last asked
 	told   map[string]bool
+	looked time.Time // at what drifts
+	worse  *cell
 	over   time.Time // when the fault had ended
 	kept   *account  // of the promise that was kept again after the fault
 	finale bool
@@ -79,7 +81,8 @@ Look yourself:
   tail -F %s   (violations as OTLP JSON)
   %s/*.log   (what the processes say)
 
-Ctrl-C ends everything. In less than two minutes you have seen a promise break and be kept again, and what that cost.
+Ctrl-C ends everything. In about two minutes you have seen a canary degrade where no global number shows it, a promise break and be kept again,
+and what that cost.
 
 `, n.console, tsdb, prometheus, n.events, data)
 }
@@ -116,6 +119,7 @@ func (n *narrator) tell(ctx context.Context, children ...*process) error {
 		if err := n.tellEvents(); err != nil {
 			return err
 		}
+		n.tellDrift(ctx)
 		n.tellBooks(ctx)
 	}
 }

@@ -31,43 +31,58 @@ func Unmarshal(conf *confmap.Conf, cfg any) error {
 
 var duration = reflect.TypeFor[time.Duration]()
 
-// numbers reports numbers that do not fit the fields they are for.
-func numbers(path string, raw map[string]any, of reflect.Type) error {
+// numbers reports numbers that do not fit the fields they are for, in structs, lists and maps of any depth.
+func numbers(path string, raw any, of reflect.Type) error {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	switch v := raw.(type) {
+	case map[string]any:
+		switch of.Kind() {
+		case reflect.Struct:
+			return fields(path, v, of)
+		case reflect.Map:
+			var errs []error
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				errs = append(errs, numbers(join(path, key), v[key], of.Elem()))
+			}
+			return errors.Join(errs...)
+		}
+	case []any:
+		if of.Kind() == reflect.Slice || of.Kind() == reflect.Array {
+			var errs []error
+			for i, element := range v {
+				errs = append(errs, numbers(fmt.Sprintf("%s[%d]", path, i), element, of.Elem()))
+			}
+			return errors.Join(errs...)
+		}
+	}
+	number := reflect.ValueOf(raw)
+	switch {
+	case !number.IsValid(): // null
+		return nil
+	case of == duration && (number.CanInt() || number.CanFloat()) && !number.IsZero():
+		return fmt.Errorf("%s: %v has no unit: write %vs, %vm or %vh", path, raw, raw, raw, raw)
+	case of != duration && reflect.Zero(of).CanInt() && number.CanFloat() && number.Float() != math.Trunc(number.Float()):
+		return fmt.Errorf("%s: %v is no whole number", path, raw)
+	}
+	return nil
+}
+
+func fields(path string, raw map[string]any, of reflect.Type) error {
 	var errs []error
 	for i := range of.NumField() {
 		field := of.Field(i)
 		key, options, _ := strings.Cut(field.Tag.Get("mapstructure"), ",")
-		if within := structOf(field.Type); within != nil && strings.Contains(options, "squash") {
-			errs = append(errs, numbers(path, raw, within)) // its keys stand beside those of the struct around it
+		if strings.Contains(options, "squash") {
+			errs = append(errs, numbers(path, raw, field.Type)) // its keys stand beside those of the struct around it
 			continue
 		}
-		value, ok := raw[key]
-		if !ok {
-			continue
-		}
-		at := join(path, key)
-		number := reflect.ValueOf(value)
-		switch nested, isMap := value.(map[string]any); {
-		case isMap && structOf(field.Type) != nil:
-			errs = append(errs, numbers(at, nested, structOf(field.Type)))
-		case field.Type == duration && (number.CanInt() || number.CanFloat()) && !number.IsZero():
-			errs = append(errs, fmt.Errorf("%s: %v has no unit: write %vs, %vm or %vh", at, value, value, value, value))
-		case field.Type != duration && reflect.Zero(field.Type).CanInt() && number.CanFloat() && number.Float() != math.Trunc(number.Float()):
-			errs = append(errs, fmt.Errorf("%s: %v is no whole number", at, value))
+		if value, ok := raw[key]; ok {
+			errs = append(errs, numbers(join(path, key), value, field.Type))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// structOf is the struct that a field is or points to, nil for others.
-func structOf(of reflect.Type) reflect.Type {
-	if of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	if of.Kind() == reflect.Struct {
-		return of
-	}
-	return nil
 }
 
 // join writes a path as the Collector does.

@@ -21,6 +21,11 @@ type config struct {
 	N struct {
 		D time.Duration `mapstructure:"d"`
 	} `mapstructure:"n"`
+	L []struct {
+		D *time.Duration `mapstructure:"d"`
+		I int            `mapstructure:"i"`
+	} `mapstructure:"l"`
+	M map[string]time.Duration `mapstructure:"m"`
 }
 
 func (c *config) Unmarshal(conf *confmap.Conf) error { return Unmarshal(conf, c) }
@@ -62,6 +67,10 @@ func TestNumbersThatDoNotFitAreNamed(t *testing.T) {
 	f(map[string]any{"d": 30}, "d: 30 has no unit: write 30s, 30m or 30h")
 	f(map[string]any{"n": map[string]any{"d": 1.5}}, "n::d: 1.5 has no unit")
 	f(map[string]any{"a": 1.5}, "a: 1.5 is no whole number")
+	f(map[string]any{"l": []any{map[string]any{"d": "1s"}, map[string]any{"d": 60}}}, "l[1]::d: 60 has no unit")
+	f(map[string]any{"l": []any{map[string]any{"i": 0.5}}}, "l[0]::i: 0.5 is no whole number")
+	f(map[string]any{"m": map[string]any{"page": "1h", "ticket": 6}}, "m::ticket: 6 has no unit")
+	f(map[string]any{"m": map[string]any{"page": "1h"}}, "")
 }
 
 // Scenario: a component with the settings of an HTTP client beside its own, as those that send have. Guarantees: its keys are

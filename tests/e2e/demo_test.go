@@ -25,7 +25,8 @@ import (
 
 // Scenario: the README's first command, ended by Ctrl-C once the story is told.
 // Guarantees: the violation opens after the scheduled fault has begun, for the replicas that have it and no others, and
-// closes after it has ended; what it cost is told with the next full minute; the console's address is told first and last,
+// closes after it has ended; the one cell that has it is degraded within three windows, and no other ever, while the number
+// over all replicas is as promised; what has it is what explains it; what it cost is told with the next full minute; the console's address is told first and last,
 // and when it was told its page was there, in front of what was told; nothing that was started is left.
 func TestTheDemoTellsItsStory(t *testing.T) {
 	build := exec.Command("go", "build", "-o", t.TempDir()+"/demo", "./demo")
@@ -34,7 +35,7 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	require.NoError(t, err, string(out))
 
 	var told strings.Builder
-	demo := exec.Command(build.Args[3], "-for", "150s")
+	demo := exec.Command(build.Args[3], "-for", "180s")
 	demo.Dir = spawn.Root(t)
 	pipe, err := demo.StdoutPipe()
 	require.NoError(t, err)
@@ -55,6 +56,8 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	// A single window may be missed anywhere on a busy machine; a violation is what the policies open.
 	violated := page(t, address[1]+"/api/v1/query?query="+url.QueryEscape(`max by (cloud_region,model_version) (max_over_time(slo_violations_total[5m])) >= 1`))
 	assert.Equal(t, []string{`{"cloud_region":"eu-west-1","model_version":"v2"}`}, regexp.MustCompile(`\{"cloud_region[^}]*\}`).FindAllString(violated, -1))
+	accused := page(t, address[1]+"/api/v1/query?query="+url.QueryEscape(`max by (cloud_region,device_type,model_version,tenant) (max_over_time(slo_drift_state{state=~"degraded|drifting"}[5m])) > 0`))
+	assert.Equal(t, []string{`{"cloud_region":"eu-west-1","device_type":"h100","model_version":"v2","tenant":"acme"}`}, regexp.MustCompile(`\{"cloud_region[^}]*\}`).FindAllString(accused, -1))
 
 	started := childrenOf(t, demo.Process.Pid)
 	assert.Len(t, started, 2, "the simulator and the Collector")
@@ -86,6 +89,16 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(story, "BROKEN"), "nobody else's promise is broken")
 	assert.True(t, fault < broken && broken < over && over < kept, story)
 	assert.Less(t, broken-fault, (20 * time.Second).Seconds())
+	cell := "cloud.region=eu-west-1, device.type=h100, model.version=v2, tenant=acme"
+	degraded, better := at("DEGRADED: "+cell+"$"), at(cell+" is as good as the others again$")
+	assert.True(t, fault < degraded && degraded < over && over < better, story)
+	assert.Less(t, degraded-fault, (35 * time.Second).Seconds(), "three windows, and the time until a window is known")
+	assert.Regexp(t, `over all replicas within 0\.[0-9]+; 0\.75 is promised: the number over all is green`, story)
+	explained := regexp.MustCompile(`what would not have been slow, were these like the others: (.*)`).FindStringSubmatch(story)
+	require.NotNil(t, explained, story)
+	for _, has := range strings.Split(cell, ", ") {
+		assert.Contains(t, explained[1], has+" ")
+	}
 	assert.Contains(t, story, "llm:chat:ttft:p95 was")
 
 	for _, pid := range started {
