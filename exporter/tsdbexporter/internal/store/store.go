@@ -105,6 +105,7 @@ func tsdbOptions(opts Options, limit tsdb.SeriesLifecycleCallback) *tsdb.Options
 	o.EnableExemplarStorage = opts.MaxExemplars > 0
 	o.MaxExemplars = int64(opts.MaxExemplars)
 	o.SeriesLifecycleCallback = limit
+	o.NewCompactorFunc = newCompactor
 	o.WALCompression = compression.Snappy
 	o.NoLockfile = true
 	o.HeadChunksWriteQueueSize = 0
@@ -113,11 +114,12 @@ func tsdbOptions(opts Options, limit tsdb.SeriesLifecycleCallback) *tsdb.Options
 	return o
 }
 
-// Room says by an error that the disk is so full that nothing may be written. It looks every few seconds.
+// Room says by an error that the disk is so full that nothing may be written. It looks ten times a second, in which not more than
+// some MiB are written.
 //
 // It stands before every write because the TSDB panics when it cannot write a chunk, which would end the Collector.
 func (s *Store) Room(now time.Time) error {
-	const every = 5 * time.Second
+	const every = 100 * time.Millisecond
 	if s.opts.MinFreeBytes <= 0 {
 		return nil
 	}
@@ -138,7 +140,18 @@ func (s *Store) Room(now time.Time) error {
 }
 
 // Close ends compactions and closes the files. What was appended is in the write-ahead log.
-func (s *Store) Close() error { return errors.Join(s.DB.Close(), s.lock.Release()) }
+func (s *Store) Close() error { return errors.Join(s.closeDB(), s.lock.Release()) }
+
+// closeDB makes an error of the panic of a TSDB that cannot write the chunks it has in memory: the log has what is in them, and what
+// else the Collector has to end should end.
+func (s *Store) closeDB() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("directory %s: chunks are not written, the write-ahead log has them: %v", s.opts.Directory, p)
+		}
+	}()
+	return s.DB.Close()
+}
 
 // Bytes is the size of what is on disk: blocks, write-ahead log and the chunks of the head.
 func (s *Store) Bytes() int64 {
