@@ -3,6 +3,8 @@
 package tsdbexporter
 
 import (
+	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
@@ -234,4 +237,96 @@ func TestPOSTAndGETAreOne(t *testing.T) {
 	_, posted, _ := r.answer("POST", "/api/v1/query", strings.NewReader(form.Encode()), "Content-Type", "application/x-www-form-urlencoded")
 	assert.Equal(t, got, posted)
 	assert.Contains(t, got, `"resultType":"vector"`)
+}
+
+// Guarantees: a list is no longer than it may be, and says so, whatever is asked; what is shorter is as in Prometheus.
+func TestListsAreBounded(t *testing.T) {
+	r, _ := filled(t, func(c *Config) { c.Query.MaxResults = 3 })
+	md, ms := batch(resource)
+	for i := range 10 {
+		addGauge(ms, "many", 1, now(), map[string]any{"i": i})
+	}
+	r.push(md)
+	f := func(path string, want int, truncated bool) {
+		t.Helper()
+		code, body, _ := r.answer("GET", "/api/v1/"+path, nil)
+		require.Equal(t, 200, code, body)
+		var a struct {
+			Data     []any
+			Warnings []string
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &a))
+		assert.Len(t, a.Data, want, path)
+		assert.Equal(t, truncated, len(a.Warnings) > 0, body)
+	}
+	for _, limit := range []string{"", "&limit=0", "&limit=3", "&limit=1000"} {
+		f("series?match[]=many"+limit, 3, true)
+		f("label/i/values?match[]=many"+limit, 3, true)
+		f("labels?match[]=many"+limit, 3, true)
+	}
+	f("series?match[]=many&limit=2", 2, true)
+	f("series?match[]=requests_total", 1, false)
+	code, _, _ := r.answer("GET", "/api/v1/series?match[]=many&limit=-1", nil)
+	assert.Equal(t, 400, code)
+	_, body, _ := r.answer("GET", "/api/v1/status/tsdb", nil)
+	assert.Contains(t, body, `"name":"requests_total"`)
+	code, body, _ = r.answer("GET", "/api/v1/series?match[]="+strings.Repeat("a", r.cfg.Query.MaxLength+1), nil)
+	assert.Equal(t, 400, code)
+	assert.Contains(t, body, "match[]: has 16385 bytes, and query::max_length is 16384")
+}
+
+// Guarantees: what Prometheus does beyond the answer itself is done, too: compression, statistics, a limit, infos.
+func TestAnswersHaveWhatPrometheusAddsToThem(t *testing.T) {
+	r, end := filled(t)
+	at := "&time=" + fmt.Sprint(end.Unix())
+	_, body, h := r.answer("GET", "/api/v1/query?query=requests_total"+at, nil, "Accept-Encoding", "gzip")
+	assert.Equal(t, "gzip", h.Get("Content-Encoding"))
+	unzipped, err := gzip.NewReader(strings.NewReader(body))
+	require.NoError(t, err)
+	text, err := io.ReadAll(unzipped)
+	require.NoError(t, err)
+	_, plain, h := r.answer("GET", "/api/v1/query?query=requests_total"+at, nil)
+	assert.Equal(t, plain, string(text))
+	assert.Equal(t, "application/json", h.Get("Content-Type"))
+
+	_, body, _ = r.answer("GET", "/api/v1/query?query=rate(requests_total[5m])&stats=all"+at, nil)
+	assert.Contains(t, body, `"totalQueryableSamples":20`)
+	_, body, _ = r.answer("GET", `/api/v1/query?query={__name__!=""}&limit=1`+at, nil)
+	assert.Contains(t, body, `"results truncated due to limit"`)
+	_, body, _ = r.answer("GET", "/api/v1/query?query=rate(target_info[5m])"+at, nil)
+	assert.Contains(t, body, `"infos":["PromQL info: metric might not be a counter`)
+	code, body, h := r.answer("GET", "/api/v1/query?query=rate(", nil)
+	assert.Equal(t, 400, code)
+	assert.Equal(t, "application/json", h.Get("Content-Type"))
+	assert.Contains(t, body, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\":`)
+}
+
+// Scenario: text comes that is no UTF-8, which protobuf lets through. Guarantees: it is refused and counted, since it would spoil every
+// answer that it is in.
+func TestAnswersAreJSONWhateverComes(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	r.push(gauge("g", 1, at, map[string]any{"bad": "a\xff"}))
+	r.push(gauge("g", 1, at, map[string]any{"odd": "a\x00\"\u2028", "good": "ü"}))
+	assert.Equal(t, map[string]float64{"reason=invalid": 1}, r.counted("otelcol_tsdb_samples_refused"))
+	md := sum("requests", "", 1, at.Add(-time.Minute), at, pmetric.AggregationTemporalityCumulative)
+	m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
+	m.SetDescription("what\xffever")
+	for _, id := range []string{"b\xff", "b"} {
+		ex := m.Sum().DataPoints().At(0).Exemplars().AppendEmpty()
+		ex.SetDoubleValue(float64(len(id)))
+		ex.SetTimestamp(stamp(at))
+		ex.FilteredAttributes().PutStr("id", id)
+	}
+	r.push(md)
+	assert.InDelta(t, 1, r.counted("otelcol_tsdb_exemplars_refused")[""], 0)
+	for path, want := range map[string]string{
+		"query?query=g&time=" + fmt.Sprint(at.Unix()): `a\u0000\"`, "series?match[]=g": `a\u0000\"`, "label/odd/values": `a\u0000\"`,
+		"metadata?metric=requests_total": "what\uFFFDever", fmt.Sprintf("query_exemplars?query=requests_total&start=%d&end=%d", at.Unix()-60, at.Unix()+1): `"id":"b"`,
+	} {
+		code, body, _ := r.answer("GET", "/api/v1/"+path, nil)
+		require.Equal(t, 200, code)
+		assert.Contains(t, body, want)
+		assert.True(t, json.Valid([]byte(body)) && utf8.ValidString(body), "%q", body)
+	}
 }

@@ -4,14 +4,16 @@ package tsdbexporter
 
 import (
 	"fmt"
-	"maps"
-	"slices"
+	"log/slog"
+	"math"
 	"sync"
 	"testing"
 	"time"
 
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -20,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-llm/otelcol-llm/exporter/tsdbexporter/internal/store"
 	"github.com/otelcol-llm/otelcol-llm/internal/lifecycletest"
 )
 
@@ -202,51 +205,62 @@ func TestAHistogramThatEndsEndsWhole(t *testing.T) {
 	assert.Empty(t, r.ask(`{__name__=~"wait_.*"}`, at))
 }
 
-// Guarantees: deltas are added up, for all three shapes that can be deltas, and the batch stays as it was.
-func TestDeltasAreAddedUp(t *testing.T) {
+// Scenario: a late batch comes again, as senders do that have not heard that it was taken. Guarantees: nothing is refused, and each
+// sample is there once.
+func TestALateBatchThatComesTwiceIsThereOnce(t *testing.T) {
 	r := newRig(t, settings(t))
 	end := now()
-	for i := range 5 {
-		start := end.Add(time.Duration(i-5) * 10 * time.Second)
-		at := start.Add(10 * time.Second)
-		md := sum("tokens", "{token}", 100, start, at, pmetric.AggregationTemporalityDelta)
-		ms := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
-		m := ms.AppendEmpty()
-		m.SetName("explicit")
-		m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
-		e := m.Histogram().DataPoints().AppendEmpty()
-		e.SetStartTimestamp(stamp(start))
-		e.SetTimestamp(stamp(at))
-		e.ExplicitBounds().FromRaw([]float64{1})
-		e.BucketCounts().FromRaw([]uint64{1, 2})
-		e.SetCount(3)
-		e.SetSum(5)
-		m = ms.AppendEmpty()
-		m.SetName("exponential")
-		m.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
-		x := m.ExponentialHistogram().DataPoints().AppendEmpty()
-		x.SetStartTimestamp(stamp(start))
-		x.SetTimestamp(stamp(at))
-		x.Positive().BucketCounts().FromRaw([]uint64{7})
-		x.SetCount(7)
-		x.SetSum(10)
-		r.push(md)
+	for _, at := range []time.Time{end, end.Add(-time.Minute), end.Add(-time.Minute), end} {
+		r.push(gauge("g", float64(at.Unix()), at, nil))
 	}
-	assert.InDelta(t, 500, r.value("tokens_total", end), 0)
-	assert.InDelta(t, 10, r.value("rate(tokens_total[30s])", end), 1e-9)
-	assert.InDelta(t, 5, r.value(`explicit_bucket{le="1"}`, end), 0)
-	assert.InDelta(t, 35, r.value("histogram_count(exponential)", end), 0)
-	assert.Equal(t, map[string]float64{"": 3}, r.counted("otelcol_deltatocumulative_streams_tracked"))
+	assert.InDelta(t, 2, r.value("count_over_time(g[5m])", end), 0)
+	assert.Empty(t, r.counted("otelcol_tsdb_samples_refused"))
 }
 
-// Scenario: a sender sends a batch again, of which it does not know that it was taken. Guarantees: nothing is added twice.
-func TestDeltasThatComeTwiceAreAddedOnce(t *testing.T) {
+// Scenario: no exemplars are kept. Guarantees: the samples that have some are.
+func TestWithoutExemplarsSamplesAreKept(t *testing.T) {
+	r := newRig(t, settings(t, func(c *Config) { c.MaxExemplars = 0 }))
+	at := now()
+	md := sum("requests", "", 5, at.Add(-time.Minute), at, pmetric.AggregationTemporalityCumulative)
+	ex := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).Exemplars().AppendEmpty()
+	ex.SetDoubleValue(0.7)
+	ex.SetTimestamp(stamp(at))
+	r.push(md)
+	assert.InDelta(t, 5, r.value("requests_total", at), 0)
+	assert.Empty(t, r.counted("otelcol_tsdb_samples_refused"))
+	found, err := r.QueryExemplars(t.Context(), "requests_total", at.Add(-time.Minute), at)
+	require.NoError(t, err)
+	assert.Empty(t, found)
+}
+
+// Guarantees: keys that become one label keep both values, and zero keeps its sign.
+func TestWhatFallsTogetherIsKept(t *testing.T) {
 	r := newRig(t, settings(t))
-	end := now()
-	for _, at := range []time.Time{end.Add(-10 * time.Second), end.Add(-10 * time.Second), end} {
-		r.push(sum("tokens", "", 100, at.Add(-10*time.Second), at, pmetric.AggregationTemporalityDelta))
-	}
-	assert.InDelta(t, 200, r.value("tokens_total", end), 0)
+	at := now()
+	md, ms := batch(map[string]any{"service.name": "chat"})
+	addGauge(ms, "g", math.Copysign(0, -1), at, map[string]any{"a.b": "dot", "a_b": "line", "a/b": "slash", "service.name": "of the point"})
+	r.push(md)
+	assert.Equal(t, map[string]string{`g{a_b="dot;slash;line", job="chat", service_name="of the point"}`: "-0"}, r.ask("g", at))
+	assert.Equal(t, map[string]string{`{a_b="dot;slash;line", job="chat", service_name="of the point"}`: "-Inf"}, r.ask("1 / g", at))
+}
+
+// Scenario: a clock was wrong by a day when the newest sample came. Guarantees: the next start says what follows from that, and what to do.
+func TestANewestSampleAheadOfTheClockIsSaid(t *testing.T) {
+	cfg := settings(t)
+	r := newRig(t, cfg)
+	r.stop()
+	s, err := store.Open(store.Options{Directory: cfg.Directory, Retention: 24 * time.Hour, MaxSeries: 5}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	app := s.Append(t.Context())
+	_, err = app.Append(0, labels.FromStrings("__name__", "g"), 0, time.Now().Add(24*time.Hour).UnixMilli(), 1, nil, nil, storage.AOptions{})
+	require.NoError(t, err)
+	require.NoError(t, app.Commit())
+	require.NoError(t, s.Close())
+
+	r = newRig(t, cfg)
+	assert.Equal(t, 1, r.logs.FilterMessageSnippet("the newest sample is ahead of the clock").Len())
+	r.push(gauge("g", 1, now(), nil))
+	assert.Positive(t, r.counted("otelcol_tsdb_samples_refused")["reason=too_old"]+r.counted("otelcol_tsdb_samples_refused")["reason=out_of_bounds"])
 }
 
 // Guarantees: senders and askers do not wait for each other, and each sample is there once.
@@ -276,19 +290,6 @@ func TestManySendAndAskAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	assert.InDelta(t, 200, r.value("sum(count_over_time(g[1m]))", end), 0)
-}
-
-// Scenario: there is room for one series of deltas. Guarantees: the second is refused and counted; cumulative data passes.
-func TestDeltaSeriesAreBounded(t *testing.T) {
-	r := newRig(t, settings(t, func(c *Config) { c.MaxDeltaSeries = 1 }))
-	at := now()
-	r.push(sum("a", "", 1, at.Add(-time.Second), at, pmetric.AggregationTemporalityDelta))
-	md := sum("b", "", 1, at.Add(-time.Second), at, pmetric.AggregationTemporalityDelta)
-	addGauge(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics(), "c", 1, at, nil)
-	r.push(md)
-	names := slices.Sorted(maps.Keys(r.ask(`count by (__name__) ({__name__=~"a_total|b_total|c"})`, at)))
-	assert.Equal(t, []string{"a_total", "c"}, names)
-	assert.InDelta(t, 1, r.counted("otelcol_deltatocumulative_datapoints")["error=limit"], 0)
 }
 
 // Guarantees: each sample that is refused is counted with its reason, keeps no other out, and is not sent again.

@@ -5,8 +5,10 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -68,8 +70,21 @@ func (s *Store) Takes(now time.Time) (oldest, newest time.Time) {
 	return now.Add(-s.opts.Retention), now.Add(maxAhead)
 }
 
+// Ahead is how far the newest sample is ahead of the clock, when it is further than a sample may be that comes now: a clock was wrong
+// when it came. 0 is for when it is not.
+func (s *Store) Ahead(now time.Time) time.Duration {
+	if newest := s.Head().MaxTime(); newest > now.Add(maxAhead).UnixMilli() {
+		return time.UnixMilli(newest).Sub(now).Round(time.Second)
+	}
+	return 0
+}
+
 // Append never returns an error: it has counted it.
 func (a *Appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AOptions) (storage.SeriesRef, error) {
+	if n := len(opts.Exemplars); n > 0 {
+		opts.Exemplars = slices.DeleteFunc(opts.Exemplars, func(e exemplar.Exemplar) bool { return tellable(e.Labels) != nil })
+		a.RefusedExemplars += int64(n - len(opts.Exemplars))
+	}
 	ref, err := a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
 	if err == nil {
 		if opts.MetricFamilyName != a.family {
