@@ -227,6 +227,55 @@ func TestKillsAtAnyMomentLoseNothingThatWasTaken(t *testing.T) {
 	sound(t, directory)
 }
 
+// Scenario: as after an outage, four senders send a backlog of the same series at once, so that their samples overtake each other; the
+// Collector is killed meanwhile, three times. Guarantees: it has whole every batch that it had said it took.
+func TestABacklogInAnyOrderSurvivesAKill(t *testing.T) {
+	for round := range 3 {
+		directory := t.TempDir()
+		k := keeping(t, directory, "min_free_bytes: 0")
+		begin := time.Now().Truncate(time.Second).Add(-50 * time.Minute)
+		var (
+			mu    sync.Mutex
+			next  int
+			acked []int
+			all   sync.WaitGroup
+		)
+		killed := make(chan struct{})
+		time.AfterFunc(time.Second+time.Duration(round)*300*time.Millisecond, func() {
+			k.Kill()
+			close(killed)
+		})
+		for range crashSenders {
+			all.Go(func() {
+				for {
+					mu.Lock()
+					n := next
+					next++
+					mu.Unlock()
+					if status, _ := k.offer(t, values("backlog", 0, 20, float64(n), begin.Add(time.Duration(n)*100*time.Millisecond))); status != http.StatusOK {
+						return
+					}
+					mu.Lock()
+					acked = append(acked, n)
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		<-killed
+		k = keeping(t, directory, "min_free_bytes: 0")
+		data, raw := k.get(t, "query", url.Values{"query": {"count_over_time(backlog[1h])"}, "time": {fmt.Sprint(begin.Add(51 * time.Minute).Unix())}})
+		results := data.(map[string]any)["result"].([]any)
+		require.Len(t, results, 20, raw)
+		for _, r := range results {
+			n, err := strconv.Atoi(r.(map[string]any)["value"].([]any)[1].(string))
+			require.NoError(t, err)
+			assert.GreaterOrEqual(t, n, len(acked))
+		}
+		t.Logf("round %d: %d batches were taken", round, len(acked))
+	}
+}
+
 // tear cuts bytes off the end of the log, as a power failure does with what the kernel has not written, and says how many.
 func tear(t testing.TB, directory string, n int64) (torn int64) {
 	t.Helper()

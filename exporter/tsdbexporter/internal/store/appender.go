@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -51,6 +52,7 @@ type Appender struct {
 
 	families *Families
 	family   string // the last that was looked up
+	order    *sync.Mutex
 }
 
 // Refusal is a sample that was refused.
@@ -62,7 +64,15 @@ type Refusal struct {
 
 // Append begins a transaction. It ends with Commit or Rollback, and is for one goroutine.
 func (s *Store) Append(ctx context.Context) *Appender {
-	return &Appender{AppenderV2: s.AppenderV2(ctx), families: s.Families}
+	return &Appender{AppenderV2: s.AppenderV2(ctx), families: s.Families, order: &s.order}
+}
+
+// Commit writes one transaction after another. The TSDB would write them in one order into its log and in another into memory; where
+// both have samples of one series, the next start would then take some for late that were not, and leave them out.
+func (a *Appender) Commit() error {
+	a.order.Lock()
+	defer a.order.Unlock()
+	return a.AppenderV2.Commit()
 }
 
 // Takes is the time of the samples that are worth appending: older ones would be deleted at once, and newer ones are refused.

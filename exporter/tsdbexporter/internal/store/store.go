@@ -47,8 +47,9 @@ type Store struct {
 	// Repairs are what had to be done to the files for the database to open.
 	Repairs []Repair
 
-	opts Options
-	lock *tsdbutil.DirLocker
+	opts  Options
+	lock  *tsdbutil.DirLocker
+	order sync.Mutex // held while a transaction is committed
 
 	mu      sync.Mutex // guards what follows
 	checked time.Time  // when the disk was last looked at
