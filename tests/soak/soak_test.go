@@ -54,9 +54,10 @@ var sizes = map[string]string{
 // Guarantees: once it is warm, the Collector's resident memory and heap stay what they are, and so does what it counts in every map
 // that data can fill.
 func TestTheDemoStaysAsLargeAsItIs(t *testing.T) {
+	run := &watch{commit: commit(t)}
 	d := startDemo(t)
 	time.Sleep(*warmUp)
-	run := &watch{began: time.Now()}
+	run.began = time.Now()
 	for end := run.began.Add(*length); time.Now().Before(end); time.Sleep(every) {
 		run.add(d.look(t))
 	}

@@ -70,6 +70,7 @@ func get(url string) (string, error) {
 
 // watch is what was seen.
 type watch struct {
+	commit  string // that was checked out when the demo was started
 	began   time.Time
 	samples []sample
 }
