@@ -4,6 +4,7 @@ package tsdbexporter
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,9 +19,13 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-llm/otelcol-llm/exporter/tsdbexporter/internal/metadata"
 )
 
 // filled has a counter of an hour, a sample every 15 s, that ends now.
@@ -174,6 +179,38 @@ func TestADeepQueryIsOnlyAQuery(t *testing.T) {
 	assert.Equal(t, 400, code)
 	assert.Contains(t, body, "request body too large")
 	assert.InDelta(t, 1, r.value("rate(requests_total[5m])", end), 1e-9)
+}
+
+// Scenario: a query that takes long is being answered when the Collector ends, and has no time to wait for it. Guarantees: the query is
+// ended, nothing reads a file that is closed, and what was taken is there the next time.
+func TestShutdownEndsAQuery(t *testing.T) {
+	e, end := started(t), now()
+	for i := range 100 {
+		at := end.Add(time.Duration(i-100) * time.Second)
+		require.NoError(t, e.push(t.Context(), gauge("g", 1, at, nil)))
+	}
+	const long = "sum_over_time(sum_over_time(g[100s])[100s:1ms])"
+	ended := make(chan error, 1)
+	go func() {
+		resp, err := http.Get(fmt.Sprintf("http://%s/api/v1/query_range?query=%s&start=%d&end=%d&step=1", e.cfg.HTTP.NetAddr.Endpoint, url.QueryEscape(long), end.Unix()-1000, end.Unix()))
+		if err == nil {
+			resp.Body.Close()
+		}
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return e.store.Gathered()["prometheus_engine_queries"] > 0 }, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	require.NoError(t, e.shutdown(ctx))
+	assert.Less(t, time.Since(began), 5*time.Second)
+	require.Error(t, <-ended, "it was cut off")
+	http.DefaultClient.CloseIdleConnections()
+
+	again := newExporter(exportertest.NewNopSettings(metadata.Type), e.cfg)
+	require.NoError(t, again.start(t.Context(), componenttest.NewNopHost()))
+	assert.EqualValues(t, 2, again.store.Head().NumSeries())
+	require.NoError(t, again.shutdown(t.Context()))
 }
 
 // Guarantees: a page of another site reads nothing, neither as itself nor by a name that it lets point here.
