@@ -94,8 +94,8 @@ func (e *tsdbExporter) asPrometheus(ctx context.Context, md pmetric.Metrics) err
 	return app.Commit()
 }
 
-// BenchmarkPushTogether is what a sample costs when four senders send at once, each its own 1,000 series: transactions are committed
-// one after another, for which Prometheus has no such rule.
+// BenchmarkPushTogether is what a sample costs when four senders send at once, each its own 1,000 series: there is one transaction at
+// a time, for which Prometheus has no such rule.
 func BenchmarkPushTogether(b *testing.B) {
 	for _, peer := range []bool{false, true} {
 		b.Run(map[bool]string{false: "tsdb", true: "prometheus"}[peer], func(b *testing.B) {

@@ -31,7 +31,7 @@ func (w *watch) report(t testing.TB) string {
 	p("# The demo, watched\n")
 	p("What `make nightly` writes: the demo runs, eight simulated replicas scraped every second and a fault, and after %s of warm-up", short(*warmUp))
 	p("its Collector is looked at every %s for %s. Growth is the median of the slopes between all pairs of looks (Theil–Sen). The test", short(every), short(*length))
-	p("fails above %g MiB a minute, or when more than %g %% of series or cells have come.\n", float64(maxGrowth)/mib, 100*maxMore)
+	p("fails above %g MiB a minute, or when more than %g %% and %d of series or cells have come.\n", float64(maxGrowth)/mib, 100*maxMore, rare)
 	p("%s, commit %s, %s.\n", w.began.UTC().Format("2006-01-02"), w.commit, machine())
 	p("`go test -count=1 -timeout 30m -tags soak ./tests/soak -soak-report=docs/soak.md`\n")
 	p("| | at first | at last | least | most | growth a minute |")

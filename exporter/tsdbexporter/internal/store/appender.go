@@ -62,17 +62,28 @@ type Refusal struct {
 	Err    error
 }
 
-// Append begins a transaction. It ends with Commit or Rollback, and is for one goroutine.
+// Append begins a transaction. It ends with Commit or Rollback, one of which has to be called, and is for one goroutine. There is one at
+// a time; others wait for its end.
+//
+// The TSDB would take more, and lose some when they have samples of one series, as when a backlog is drained: it writes two
+// transactions in one order into its log and in the other into memory, or the samples of one into the log before the series that the
+// other has made, and leaves out at the next start what is then out of order or of no series. The first of an empty database it even
+// refuses without a word.
 func (s *Store) Append(ctx context.Context) *Appender {
+	s.order.Lock()
 	return &Appender{AppenderV2: s.AppenderV2(ctx), families: s.Families, order: &s.order}
 }
 
-// Commit writes one transaction after another. The TSDB would write them in one order into its log and in another into memory; where
-// both have samples of one series, the next start would then take some for late that were not, and leave them out.
+// Commit ends a transaction: what it has is in the log, and is found.
 func (a *Appender) Commit() error {
-	a.order.Lock()
 	defer a.order.Unlock()
 	return a.AppenderV2.Commit()
+}
+
+// Rollback ends a transaction as if it had not been.
+func (a *Appender) Rollback() error {
+	defer a.order.Unlock()
+	return a.AppenderV2.Rollback()
 }
 
 // Takes is the time of the samples that are worth appending: older ones would be deleted at once, and newer ones are refused.
