@@ -3,6 +3,9 @@
 package tsdbexporter
 
 import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,14 +13,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-llm/otelcol-llm/exporter/tsdbexporter/internal/metadata"
 )
 
 // filled has a counter of an hour, a sample every 15 s, that ends now.
@@ -173,6 +181,38 @@ func TestADeepQueryIsOnlyAQuery(t *testing.T) {
 	assert.InDelta(t, 1, r.value("rate(requests_total[5m])", end), 1e-9)
 }
 
+// Scenario: a query that takes long is being answered when the Collector ends, and has no time to wait for it. Guarantees: the query is
+// ended, nothing reads a file that is closed, and what was taken is there the next time.
+func TestShutdownEndsAQuery(t *testing.T) {
+	e, end := started(t), now()
+	for i := range 100 {
+		at := end.Add(time.Duration(i-100) * time.Second)
+		require.NoError(t, e.push(t.Context(), gauge("g", 1, at, nil)))
+	}
+	const long = "sum_over_time(sum_over_time(g[100s])[100s:1ms])"
+	ended := make(chan error, 1)
+	go func() {
+		resp, err := http.Get(fmt.Sprintf("http://%s/api/v1/query_range?query=%s&start=%d&end=%d&step=1", e.cfg.HTTP.NetAddr.Endpoint, url.QueryEscape(long), end.Unix()-1000, end.Unix()))
+		if err == nil {
+			resp.Body.Close()
+		}
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return e.store.Gathered()["prometheus_engine_queries"] > 0 }, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	require.NoError(t, e.shutdown(ctx))
+	assert.Less(t, time.Since(began), 5*time.Second)
+	require.Error(t, <-ended, "it was cut off")
+	http.DefaultClient.CloseIdleConnections()
+
+	again := newExporter(exportertest.NewNopSettings(metadata.Type), e.cfg)
+	require.NoError(t, again.start(t.Context(), componenttest.NewNopHost()))
+	assert.EqualValues(t, 2, again.store.Head().NumSeries())
+	require.NoError(t, again.shutdown(t.Context()))
+}
+
 // Guarantees: a page of another site reads nothing, neither as itself nor by a name that it lets point here.
 func TestOtherSitesAreRefused(t *testing.T) {
 	r, _ := filled(t)
@@ -234,4 +274,96 @@ func TestPOSTAndGETAreOne(t *testing.T) {
 	_, posted, _ := r.answer("POST", "/api/v1/query", strings.NewReader(form.Encode()), "Content-Type", "application/x-www-form-urlencoded")
 	assert.Equal(t, got, posted)
 	assert.Contains(t, got, `"resultType":"vector"`)
+}
+
+// Guarantees: a list is no longer than it may be, and says so, whatever is asked; what is shorter is as in Prometheus.
+func TestListsAreBounded(t *testing.T) {
+	r, _ := filled(t, func(c *Config) { c.Query.MaxResults = 3 })
+	md, ms := batch(resource)
+	for i := range 10 {
+		addGauge(ms, "many", 1, now(), map[string]any{"i": i})
+	}
+	r.push(md)
+	f := func(path string, want int, truncated bool) {
+		t.Helper()
+		code, body, _ := r.answer("GET", "/api/v1/"+path, nil)
+		require.Equal(t, 200, code, body)
+		var a struct {
+			Data     []any
+			Warnings []string
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &a))
+		assert.Len(t, a.Data, want, path)
+		assert.Equal(t, truncated, len(a.Warnings) > 0, body)
+	}
+	for _, limit := range []string{"", "&limit=0", "&limit=3", "&limit=1000"} {
+		f("series?match[]=many"+limit, 3, true)
+		f("label/i/values?match[]=many"+limit, 3, true)
+		f("labels?match[]=many"+limit, 3, true)
+	}
+	f("series?match[]=many&limit=2", 2, true)
+	f("series?match[]=requests_total", 1, false)
+	code, _, _ := r.answer("GET", "/api/v1/series?match[]=many&limit=-1", nil)
+	assert.Equal(t, 400, code)
+	_, body, _ := r.answer("GET", "/api/v1/status/tsdb", nil)
+	assert.Contains(t, body, `"name":"requests_total"`)
+	code, body, _ = r.answer("GET", "/api/v1/series?match[]="+strings.Repeat("a", r.cfg.Query.MaxLength+1), nil)
+	assert.Equal(t, 400, code)
+	assert.Contains(t, body, "match[]: has 16385 bytes, and query::max_length is 16384")
+}
+
+// Guarantees: what Prometheus does beyond the answer itself is done, too: compression, statistics, a limit, infos.
+func TestAnswersHaveWhatPrometheusAddsToThem(t *testing.T) {
+	r, end := filled(t)
+	at := "&time=" + fmt.Sprint(end.Unix())
+	_, body, h := r.answer("GET", "/api/v1/query?query=requests_total"+at, nil, "Accept-Encoding", "gzip")
+	assert.Equal(t, "gzip", h.Get("Content-Encoding"))
+	unzipped, err := gzip.NewReader(strings.NewReader(body))
+	require.NoError(t, err)
+	text, err := io.ReadAll(unzipped)
+	require.NoError(t, err)
+	_, plain, h := r.answer("GET", "/api/v1/query?query=requests_total"+at, nil)
+	assert.Equal(t, plain, string(text))
+	assert.Equal(t, "application/json", h.Get("Content-Type"))
+
+	_, body, _ = r.answer("GET", "/api/v1/query?query=rate(requests_total[5m])&stats=all"+at, nil)
+	assert.Contains(t, body, `"totalQueryableSamples":20`)
+	_, body, _ = r.answer("GET", `/api/v1/query?query={__name__!=""}&limit=1`+at, nil)
+	assert.Contains(t, body, `"results truncated due to limit"`)
+	_, body, _ = r.answer("GET", "/api/v1/query?query=rate(target_info[5m])"+at, nil)
+	assert.Contains(t, body, `"infos":["PromQL info: metric might not be a counter`)
+	code, body, h := r.answer("GET", "/api/v1/query?query=rate(", nil)
+	assert.Equal(t, 400, code)
+	assert.Equal(t, "application/json", h.Get("Content-Type"))
+	assert.Contains(t, body, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\":`)
+}
+
+// Scenario: text comes that is no UTF-8, which protobuf lets through. Guarantees: it is refused and counted, since it would spoil every
+// answer that it is in.
+func TestAnswersAreJSONWhateverComes(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	r.push(gauge("g", 1, at, map[string]any{"bad": "a\xff"}))
+	r.push(gauge("g", 1, at, map[string]any{"odd": "a\x00\"\u2028", "good": "ü"}))
+	assert.Equal(t, map[string]float64{"reason=invalid": 1}, r.counted("otelcol_tsdb_samples_refused"))
+	md := sum("requests", "", 1, at.Add(-time.Minute), at, pmetric.AggregationTemporalityCumulative)
+	m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
+	m.SetDescription("what\xffever")
+	for _, id := range []string{"b\xff", "b"} {
+		ex := m.Sum().DataPoints().At(0).Exemplars().AppendEmpty()
+		ex.SetDoubleValue(float64(len(id)))
+		ex.SetTimestamp(stamp(at))
+		ex.FilteredAttributes().PutStr("id", id)
+	}
+	r.push(md)
+	assert.InDelta(t, 1, r.counted("otelcol_tsdb_exemplars_refused")[""], 0)
+	for path, want := range map[string]string{
+		"query?query=g&time=" + fmt.Sprint(at.Unix()): `a\u0000\"`, "series?match[]=g": `a\u0000\"`, "label/odd/values": `a\u0000\"`,
+		"metadata?metric=requests_total": "what\uFFFDever", fmt.Sprintf("query_exemplars?query=requests_total&start=%d&end=%d", at.Unix()-60, at.Unix()+1): `"id":"b"`,
+	} {
+		code, body, _ := r.answer("GET", "/api/v1/"+path, nil)
+		require.Equal(t, 200, code)
+		assert.Contains(t, body, want)
+		assert.True(t, json.Valid([]byte(body)) && utf8.ValidString(body), "%q", body)
+	}
 }

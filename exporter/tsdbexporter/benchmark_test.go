@@ -3,12 +3,15 @@
 package tsdbexporter
 
 import (
+	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/prometheus/storage/remote/otlptranslator/prometheusremotewrite"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
@@ -54,18 +57,15 @@ func BenchmarkPush(b *testing.B) {
 				}
 				begin := time.Now().Add(-time.Hour) // a millisecond each, so that no block is made meanwhile
 				n := 0
+				push := e.push
+				if peer {
+					push = e.asPrometheus
+				}
 				round := func() {
 					md := batches[n%len(batches)]
 					advance(md, begin.Add(time.Duration(n/len(batches))*time.Millisecond), float64(n))
 					n++
-					if !peer {
-						require.NoError(b, e.push(b.Context(), md))
-						return
-					}
-					app := e.store.AppenderV2(b.Context())
-					_, err := prometheusremotewrite.NewPrometheusConverter(app).FromMetrics(b.Context(), md, e.settings())
-					require.NoError(b, err)
-					require.NoError(b, app.Commit())
+					require.NoError(b, push(b.Context(), md))
 				}
 				for range 2 * len(batches) {
 					round()
@@ -82,6 +82,44 @@ func BenchmarkPush(b *testing.B) {
 				b.ReportMetric(float64(after.Mallocs-before.Mallocs)/samples, "allocs/sample")
 			})
 		}
+	}
+}
+
+// asPrometheus pushes without anything of ours.
+func (e *tsdbExporter) asPrometheus(ctx context.Context, md pmetric.Metrics) error {
+	app := e.store.AppenderV2(ctx)
+	if _, err := prometheusremotewrite.NewPrometheusConverter(app).FromMetrics(ctx, md, e.settings()); err != nil {
+		return err
+	}
+	return app.Commit()
+}
+
+// BenchmarkPushTogether is what a sample costs when four senders send at once, each its own 1,000 series: there is one transaction at
+// a time, for which Prometheus has no such rule.
+func BenchmarkPushTogether(b *testing.B) {
+	for _, peer := range []bool{false, true} {
+		b.Run(map[bool]string{false: "tsdb", true: "prometheus"}[peer], func(b *testing.B) {
+			const senders, size = 4, 1000
+			e := started(b)
+			push := e.push
+			if peer {
+				push = e.asPrometheus
+			}
+			begin := time.Now().Add(-time.Hour)
+			b.ResetTimer()
+			var all sync.WaitGroup
+			for sender := range senders {
+				md := gauges(sender*size, size)
+				all.Go(func() {
+					for n := range b.N {
+						advance(md, begin.Add(time.Duration(n)*time.Millisecond), float64(n))
+						assert.NoError(b, push(b.Context(), md))
+					}
+				})
+			}
+			all.Wait()
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*senders*size), "ns/sample")
+		})
 	}
 }
 

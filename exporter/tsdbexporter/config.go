@@ -68,8 +68,10 @@ type Query struct {
 	Timeout time.Duration `mapstructure:"timeout"`
 	// MaxSamples is how many samples a query may hold in memory, 16 bytes each.
 	MaxSamples int `mapstructure:"max_samples"`
-	// MaxLength is how many bytes the text of a query may have. The time to read one grows with the square of it.
+	// MaxLength is how many bytes the text of a query or of a selector may have. The time to read one grows with the square of it.
 	MaxLength int `mapstructure:"max_length"`
+	// MaxResults is how many series, labels or values of a label are listed. When there are more, a warning says so.
+	MaxResults int `mapstructure:"max_results"`
 	// MaxConcurrent is how many requests are answered at a time; others wait.
 	MaxConcurrent int `mapstructure:"max_concurrent"`
 	// Lookback is how old the newest sample of a series may be for the series to be there.
@@ -125,6 +127,9 @@ func (q *Query) validate() error {
 	}
 	if q.MaxLength < 1 {
 		errs = append(errs, fmt.Errorf("query::max_length: %d must be at least 1", q.MaxLength))
+	}
+	if q.MaxResults < 1 {
+		errs = append(errs, fmt.Errorf("query::max_results: %d must be at least 1", q.MaxResults))
 	}
 	if q.MaxConcurrent < 1 {
 		errs = append(errs, fmt.Errorf("query::max_concurrent: %d must be at least 1", q.MaxConcurrent))

@@ -33,7 +33,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 		OutOfOrderWindow: 30 * time.Minute, MaxSeries: 1, MaxExemplars: 2, MaxDeltaSeries: 3, DeltaIdleTimeout: 4 * time.Minute,
 		PromoteResourceAttributes: []string{"host.name"},
 	}, cfg.Storage)
-	assert.Equal(t, Query{Timeout: 2 * time.Minute, MaxSamples: 5, MaxLength: 7, MaxConcurrent: 6, Lookback: time.Minute}, cfg.Query)
+	assert.Equal(t, Query{Timeout: 2 * time.Minute, MaxSamples: 5, MaxLength: 7, MaxResults: 8, MaxConcurrent: 6, Lookback: time.Minute}, cfg.Query)
 }
 
 func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
@@ -55,6 +55,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		"query::timeout: 0s must be positive",
 		"query::max_samples: 0 must be at least 1",
 		"query::max_length: 0 must be at least 1",
+		"query::max_results: 0 must be at least 1",
 		"query::max_concurrent: 0 must be at least 1",
 		"query::lookback: 0s must be positive")
 	f("tsdb/negative", "out_of_order_window: -1s must not be negative")

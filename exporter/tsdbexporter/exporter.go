@@ -69,6 +69,10 @@ func (e *tsdbExporter) start(ctx context.Context, host component.Host) (err erro
 	for _, r := range e.store.Repairs {
 		e.log.Warn("the database was damaged and is repaired", zap.String("part", r.What), zap.String("repair", r.How), zap.String("lost", r.Lost), zap.String("reason", r.Why))
 	}
+	if ahead := e.store.Ahead(time.Now()); ahead > 0 {
+		e.log.Warn("the newest sample is ahead of the clock: until then, what is older than it by more than out_of_order_window is refused; if a clock was wrong, move the directory away",
+			zap.String("directory", e.cfg.Directory), zap.Duration("ahead", ahead), zap.Duration("out_of_order_window", e.cfg.OutOfOrderWindow))
+	}
 	if err = e.listen(ctx, logger); err != nil {
 		return err
 	}
@@ -84,7 +88,7 @@ func (e *tsdbExporter) listen(ctx context.Context, logger *slog.Logger) error {
 		OtherOrigins: cors.HasValue() && len(cors.Get().AllowedOrigins) > 0,
 	}
 	api := guard.Wrap(queryapi.New(queryapi.Options{
-		Store: e.store, Timeout: e.cfg.Query.Timeout, MaxSamples: e.cfg.Query.MaxSamples, MaxLength: e.cfg.Query.MaxLength, MaxConcurrent: e.cfg.Query.MaxConcurrent,
+		Store: e.store, Timeout: e.cfg.Query.Timeout, MaxSamples: e.cfg.Query.MaxSamples, MaxLength: e.cfg.Query.MaxLength, MaxResults: e.cfg.Query.MaxResults, MaxConcurrent: e.cfg.Query.MaxConcurrent,
 		Lookback: e.cfg.Query.Lookback, Version: e.set.BuildInfo.Version, Logger: logger, Answered: e.telemetry.answered,
 	}))
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

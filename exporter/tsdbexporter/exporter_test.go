@@ -4,14 +4,16 @@ package tsdbexporter
 
 import (
 	"fmt"
-	"maps"
-	"slices"
+	"log/slog"
+	"math"
 	"sync"
 	"testing"
 	"time"
 
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -20,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-llm/otelcol-llm/exporter/tsdbexporter/internal/store"
 	"github.com/otelcol-llm/otelcol-llm/internal/lifecycletest"
 )
 
@@ -173,51 +176,91 @@ func TestAStalenessMarkerEndsASeries(t *testing.T) {
 	assert.Empty(t, r.ask("up", at))
 }
 
-// Guarantees: deltas are added up, for all three shapes that can be deltas, and the batch stays as it was.
-func TestDeltasAreAddedUp(t *testing.T) {
+// Scenario: a histogram ends, as the prometheus receiver says it: with its boundaries and without a sum. Guarantees: all of its
+// series end, _sum too.
+func TestAHistogramThatEndsEndsWhole(t *testing.T) {
 	r := newRig(t, settings(t))
-	end := now()
-	for i := range 5 {
-		start := end.Add(time.Duration(i-5) * 10 * time.Second)
-		at := start.Add(10 * time.Second)
-		md := sum("tokens", "{token}", 100, start, at, pmetric.AggregationTemporalityDelta)
-		ms := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
+	at := now()
+	push := func(at time.Time, ended bool) {
+		md, ms := batch(resource)
 		m := ms.AppendEmpty()
-		m.SetName("explicit")
-		m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
-		e := m.Histogram().DataPoints().AppendEmpty()
-		e.SetStartTimestamp(stamp(start))
-		e.SetTimestamp(stamp(at))
-		e.ExplicitBounds().FromRaw([]float64{1})
-		e.BucketCounts().FromRaw([]uint64{1, 2})
-		e.SetCount(3)
-		e.SetSum(5)
-		m = ms.AppendEmpty()
-		m.SetName("exponential")
-		m.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
-		x := m.ExponentialHistogram().DataPoints().AppendEmpty()
-		x.SetStartTimestamp(stamp(start))
-		x.SetTimestamp(stamp(at))
-		x.Positive().BucketCounts().FromRaw([]uint64{7})
-		x.SetCount(7)
-		x.SetSum(10)
+		m.SetName("wait")
+		m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		p := m.Histogram().DataPoints().AppendEmpty()
+		p.SetTimestamp(stamp(at))
+		p.ExplicitBounds().FromRaw([]float64{1})
+		if ended {
+			p.BucketCounts().FromRaw([]uint64{0, 0})
+			p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		} else {
+			p.BucketCounts().FromRaw([]uint64{1, 2})
+			p.SetCount(3)
+			p.SetSum(4)
+		}
 		r.push(md)
 	}
-	assert.InDelta(t, 500, r.value("tokens_total", end), 0)
-	assert.InDelta(t, 10, r.value("rate(tokens_total[30s])", end), 1e-9)
-	assert.InDelta(t, 5, r.value(`explicit_bucket{le="1"}`, end), 0)
-	assert.InDelta(t, 35, r.value("histogram_count(exponential)", end), 0)
-	assert.Equal(t, map[string]float64{"": 3}, r.counted("otelcol_deltatocumulative_streams_tracked"))
+	push(at.Add(-10*time.Second), false)
+	push(at, true)
+	assert.Len(t, r.ask(`{__name__=~"wait_.*"}`, at.Add(-time.Second)), 4)
+	assert.Empty(t, r.ask(`{__name__=~"wait_.*"}`, at))
 }
 
-// Scenario: a sender sends a batch again, of which it does not know that it was taken. Guarantees: nothing is added twice.
-func TestDeltasThatComeTwiceAreAddedOnce(t *testing.T) {
+// Scenario: a late batch comes again, as senders do that have not heard that it was taken. Guarantees: nothing is refused, and each
+// sample is there once.
+func TestALateBatchThatComesTwiceIsThereOnce(t *testing.T) {
 	r := newRig(t, settings(t))
 	end := now()
-	for _, at := range []time.Time{end.Add(-10 * time.Second), end.Add(-10 * time.Second), end} {
-		r.push(sum("tokens", "", 100, at.Add(-10*time.Second), at, pmetric.AggregationTemporalityDelta))
+	for _, at := range []time.Time{end, end.Add(-time.Minute), end.Add(-time.Minute), end} {
+		r.push(gauge("g", float64(at.Unix()), at, nil))
 	}
-	assert.InDelta(t, 200, r.value("tokens_total", end), 0)
+	assert.InDelta(t, 2, r.value("count_over_time(g[5m])", end), 0)
+	assert.Empty(t, r.counted("otelcol_tsdb_samples_refused"))
+}
+
+// Scenario: no exemplars are kept. Guarantees: the samples that have some are.
+func TestWithoutExemplarsSamplesAreKept(t *testing.T) {
+	r := newRig(t, settings(t, func(c *Config) { c.MaxExemplars = 0 }))
+	at := now()
+	md := sum("requests", "", 5, at.Add(-time.Minute), at, pmetric.AggregationTemporalityCumulative)
+	ex := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).Exemplars().AppendEmpty()
+	ex.SetDoubleValue(0.7)
+	ex.SetTimestamp(stamp(at))
+	r.push(md)
+	assert.InDelta(t, 5, r.value("requests_total", at), 0)
+	assert.Empty(t, r.counted("otelcol_tsdb_samples_refused"))
+	found, err := r.QueryExemplars(t.Context(), "requests_total", at.Add(-time.Minute), at)
+	require.NoError(t, err)
+	assert.Empty(t, found)
+}
+
+// Guarantees: keys that become one label keep both values, and zero keeps its sign.
+func TestWhatFallsTogetherIsKept(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	md, ms := batch(map[string]any{"service.name": "chat"})
+	addGauge(ms, "g", math.Copysign(0, -1), at, map[string]any{"a.b": "dot", "a_b": "line", "a/b": "slash", "service.name": "of the point"})
+	r.push(md)
+	assert.Equal(t, map[string]string{`g{a_b="dot;slash;line", job="chat", service_name="of the point"}`: "-0"}, r.ask("g", at))
+	assert.Equal(t, map[string]string{`{a_b="dot;slash;line", job="chat", service_name="of the point"}`: "-Inf"}, r.ask("1 / g", at))
+}
+
+// Scenario: a clock was wrong by a day when the newest sample came. Guarantees: the next start says what follows from that, and what to do.
+func TestANewestSampleAheadOfTheClockIsSaid(t *testing.T) {
+	cfg := settings(t)
+	r := newRig(t, cfg)
+	r.stop()
+	s, err := store.Open(store.Options{Directory: cfg.Directory, Retention: 24 * time.Hour, MaxSeries: 5}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	app := s.Append(t.Context())
+	_, err = app.Append(0, labels.FromStrings("__name__", "g"), 0, time.Now().Add(24*time.Hour).UnixMilli(), 1, nil, nil, storage.AOptions{})
+	require.NoError(t, err)
+	require.NoError(t, app.Commit())
+	require.NoError(t, s.Close())
+
+	r = newRig(t, cfg)
+	assert.Equal(t, 1, r.logs.FilterMessageSnippet("the newest sample is ahead of the clock").Len())
+	r.push(gauge("g", 1, now(), nil))
+	assert.Positive(t, r.counted("otelcol_tsdb_samples_refused")["reason=too_old"]+r.counted("otelcol_tsdb_samples_refused")["reason=out_of_bounds"])
 }
 
 // Guarantees: senders and askers do not wait for each other, and each sample is there once.
@@ -247,114 +290,6 @@ func TestManySendAndAskAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	assert.InDelta(t, 200, r.value("sum(count_over_time(g[1m]))", end), 0)
-}
-
-// Scenario: there is room for one series of deltas. Guarantees: the second is refused and counted; cumulative data passes.
-func TestDeltaSeriesAreBounded(t *testing.T) {
-	r := newRig(t, settings(t, func(c *Config) { c.MaxDeltaSeries = 1 }))
-	at := now()
-	r.push(sum("a", "", 1, at.Add(-time.Second), at, pmetric.AggregationTemporalityDelta))
-	md := sum("b", "", 1, at.Add(-time.Second), at, pmetric.AggregationTemporalityDelta)
-	addGauge(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics(), "c", 1, at, nil)
-	r.push(md)
-	names := slices.Sorted(maps.Keys(r.ask(`count by (__name__) ({__name__=~"a_total|b_total|c"})`, at)))
-	assert.Equal(t, []string{"a_total", "c"}, names)
-	assert.InDelta(t, 1, r.counted("otelcol_deltatocumulative_datapoints")["error=limit"], 0)
-}
-
-// Guarantees: each sample that is refused is counted with its reason, keeps no other out, and is not sent again.
-func TestWhatIsRefusedIsCountedAndLosesNothingElse(t *testing.T) {
-	r := newRig(t, settings(t))
-	at := now()
-	r.push(gauge("g", 1, at, nil))
-	md, ms := batch(resource)
-	addGauge(ms, "g", 2, at, nil)                       // another value at the same time
-	addGauge(ms, "g", 3, at.Add(-2*time.Hour), nil)     // beyond the out-of-order window
-	addGauge(ms, "g", 4, at.Add(-30*time.Minute), nil)  // within
-	addGauge(ms, "g", 5, at.Add(-16*24*time.Hour), nil) // beyond the retention
-	addGauge(ms, "g", 6, at.Add(11*time.Minute), nil)   // not yet
-	addGauge(ms, "g", 7, time.Unix(0, 0), nil)          // no time at all
-	addGauge(ms, "g", 8, at.Add(time.Second), nil)      // and this is right
-	r.push(md)
-	got := r.counted("otelcol_tsdb_samples_refused")
-	// Besides, target_info has a sample for the earliest time in the batch, and one every 150 s up to the latest.
-	got["reason=too_old"] -= 24
-	assert.Equal(t, map[string]float64{"reason=duplicate": 1, "reason=too_old": 1, "reason=out_of_bounds": 2, "reason=in_future": 1}, got)
-	value, _, err := r.Query(t.Context(), "g[1h]", at.Add(time.Second))
-	require.NoError(t, err)
-	require.Len(t, value, 1)
-	var values []float64
-	for _, v := range value.(model.Matrix)[0].Values {
-		values = append(values, float64(v.Value))
-	}
-	assert.Equal(t, []float64{4, 1, 8}, values)
-	assert.Equal(t, 1, r.logs.FilterMessageSnippet("samples are refused").Len(), "the log tells of the first")
-}
-
-// Scenario: one point of a batch is of 1970, and one of 2200. Guarantees: the translator does not fill the time between.
-func TestATimeThatIsWrongCostsNothing(t *testing.T) {
-	r := newRig(t, settings(t))
-	md, ms := batch(resource)
-	addGauge(ms, "g", 1, time.Unix(0, 0), nil)
-	addGauge(ms, "g", 2, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), nil)
-	addGauge(ms, "g", 3, now(), nil)
-	r.push(md)
-	assert.Equal(t, map[string]float64{"": 2}, r.counted("otelcol_tsdb_samples_appended"), "one of g, one of target_info")
-}
-
-// Scenario: of the points of one metric, one has a key that no label can have, one an exemplar without a value.
-// Guarantees: only those two are lost.
-func TestAPointThatCannotBeReadLosesNothingElse(t *testing.T) {
-	r := newRig(t, settings(t))
-	at := now()
-	md := sum("requests", "", 1, at.Add(-time.Minute), at, pmetric.AggregationTemporalityCumulative)
-	points := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints()
-	for i := range 4 {
-		p := points.AppendEmpty()
-		points.At(0).CopyTo(p)
-		p.Attributes().PutInt("n", int64(i))
-	}
-	points.At(1).Attributes().PutStr("", "no key")
-	points.At(2).Exemplars().AppendEmpty()
-	x := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()
-	x.SetName("scaled")
-	x.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-	for _, scale := range []int32{-9, 2} {
-		p := x.ExponentialHistogram().DataPoints().AppendEmpty()
-		p.SetScale(scale)
-		p.SetTimestamp(stamp(at))
-		p.Attributes().PutInt("scale", int64(scale))
-	}
-	r.push(md)
-	assert.Equal(t, map[string]string{`{n="2"}`: "1", `{n="3"}`: "1", "{}": "1"}, r.ask("sum by (n) (requests_total)", at))
-	assert.Len(t, r.ask("scaled", at), 1)
-	assert.Equal(t, map[string]float64{"": 3}, r.counted("otelcol_tsdb_points_unreadable"))
-}
-
-// Guarantees: with no room left, new series are refused and counted, and those that there are go on. A lower limit at the next
-// start costs nothing that is there.
-func TestSeriesAreBounded(t *testing.T) {
-	cfg := settings(t, func(c *Config) { c.MaxSeries = 3 })
-	r := newRig(t, cfg)
-	at := now()
-	for i := range 5 {
-		md, ms := batch(map[string]any{"service.name": "chat"})
-		addGauge(ms, "g", 1, at.Add(-time.Minute), map[string]any{"i": i})
-		r.push(md)
-	}
-	assert.Len(t, r.ask("g", at), 3)
-	assert.Equal(t, map[string]float64{"reason=series_limit": 2}, r.counted("otelcol_tsdb_samples_refused"))
-	assert.Equal(t, map[string]float64{"": 3}, r.counted("otelcol_tsdb_series"))
-	r.stop()
-
-	lower := *cfg
-	lower.MaxSeries = 1
-	r = newRig(t, &lower)
-	assert.Len(t, r.ask("g", at), 3)
-	md, ms := batch(map[string]any{"service.name": "chat"})
-	addGauge(ms, "g", 2, at, map[string]any{"i": 0})
-	r.push(md)
-	assert.InDelta(t, 2, r.value(`g{i="0"}`, at), 0)
 }
 
 // Scenario: the disk has less room than is asked to stay free. Guarantees: the sender is told to try again, and is taken when

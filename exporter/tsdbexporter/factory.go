@@ -43,7 +43,7 @@ func createDefaultConfig() component.Config {
 				"k8s.cluster.name", "k8s.namespace.name", "k8s.pod.name", "service.namespace", "service.name", "tenant",
 			},
 		},
-		Query: Query{Timeout: 30 * time.Second, MaxSamples: 10_000_000, MaxLength: 16 << 10, MaxConcurrent: 8, Lookback: 5 * time.Minute},
+		Query: Query{Timeout: 30 * time.Second, MaxSamples: 10_000_000, MaxLength: 16 << 10, MaxResults: 100_000, MaxConcurrent: 8, Lookback: 5 * time.Minute},
 	}
 }
 

@@ -38,8 +38,18 @@ func holdsAll[P point[P]](s span, points pointSlice[P]) bool {
 	return true
 }
 
-// holdsAll says whether all points of a batch are of that time.
-func (s span) holdsAll(md pmetric.Metrics) bool {
+// sumsEnd says whether each histogram that has ended says so of its sum, too.
+func sumsEnd(points pmetric.HistogramDataPointSlice) bool {
+	for i := range points.Len() {
+		if p := points.At(i); p.Flags().NoRecordedValue() && !p.HasSum() {
+			return false
+		}
+	}
+	return true
+}
+
+// takesAll says whether a batch can be translated as it is: all points are of that time, and all that has ended ends.
+func (s span) takesAll(md pmetric.Metrics) bool {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
@@ -50,7 +60,7 @@ func (s span) holdsAll(md pmetric.Metrics) bool {
 				case pmetric.MetricTypeSum:
 					ok = holdsAll(s, m.Sum().DataPoints())
 				case pmetric.MetricTypeHistogram:
-					ok = holdsAll(s, m.Histogram().DataPoints())
+					ok = holdsAll(s, m.Histogram().DataPoints()) && sumsEnd(m.Histogram().DataPoints())
 				case pmetric.MetricTypeExponentialHistogram:
 					ok = holdsAll(s, m.ExponentialHistogram().DataPoints())
 				case pmetric.MetricTypeSummary:
@@ -68,7 +78,8 @@ func (s span) holdsAll(md pmetric.Metrics) bool {
 }
 
 // split copies a batch in which something is wrong: into metrics of one point each, and without the points of another time, of
-// which it counts those before and those after.
+// which it counts those before and those after. A histogram that has ended gets a sum: the prometheus receiver says none then, and
+// the translator would let _sum go on for the lookback while all else of the histogram is gone.
 type split struct {
 	span
 	before, after int64
@@ -113,11 +124,17 @@ func (s *split) metric(m pmetric.Metric, to pmetric.MetricSlice) {
 			return sum.DataPoints().AppendEmpty()
 		})
 	case pmetric.MetricTypeHistogram:
+		first := to.Len()
 		copyEach(s, m.Histogram().DataPoints(), func() pmetric.HistogramDataPoint {
 			h := one().SetEmptyHistogram()
 			h.SetAggregationTemporality(m.Histogram().AggregationTemporality())
 			return h.DataPoints().AppendEmpty()
 		})
+		for i := first; i < to.Len(); i++ {
+			if p := to.At(i).Histogram().DataPoints().At(0); p.Flags().NoRecordedValue() {
+				p.SetSum(0)
+			}
+		}
 	case pmetric.MetricTypeExponentialHistogram:
 		copyEach(s, m.ExponentialHistogram().DataPoints(), func() pmetric.ExponentialHistogramDataPoint {
 			h := one().SetEmptyExponentialHistogram()

@@ -48,7 +48,7 @@ func (e *tsdbExporter) reportRoom(err error) {
 // write appends a batch in one transaction.
 func (e *tsdbExporter) write(ctx context.Context, md pmetric.Metrics) error {
 	parts := split{span: newSpan(e.store.Takes(time.Now()))}
-	if !parts.holdsAll(md) {
+	if !parts.takesAll(md) {
 		// Before the translator, which fills the time from the first point to the last with target_info.
 		md = parts.copyOf(md)
 	}

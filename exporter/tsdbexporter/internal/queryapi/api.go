@@ -33,8 +33,10 @@ type Options struct {
 	Timeout time.Duration
 	// MaxSamples is how many samples a query may hold in memory.
 	MaxSamples int
-	// MaxLength is how many bytes the text of a query may have.
+	// MaxLength is how many bytes the text of a query or of a selector may have.
 	MaxLength int
+	// MaxResults is how many series, labels or values are listed.
+	MaxResults int
 	// MaxConcurrent is how many requests are answered at a time; others wait.
 	MaxConcurrent int
 	// Lookback is how old the newest sample of a series may be for the series to be there.

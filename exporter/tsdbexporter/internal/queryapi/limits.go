@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -16,11 +17,12 @@ type limiter struct {
 	turns    chan struct{}
 	timeout  time.Duration
 	longest  int
+	results  int
 	answered func(ctx context.Context, endpoint string, status int, took time.Duration)
 }
 
 func newLimiter(o Options) *limiter {
-	l := &limiter{turns: make(chan struct{}, o.MaxConcurrent), timeout: o.Timeout, longest: o.MaxLength, answered: o.Answered}
+	l := &limiter{turns: make(chan struct{}, o.MaxConcurrent), timeout: o.Timeout, longest: o.MaxLength, results: o.MaxResults, answered: o.Answered}
 	if l.answered == nil {
 		l.answered = func(context.Context, string, int, time.Duration) {}
 	}
@@ -32,7 +34,7 @@ func (l *limiter) wrap(endpoint string, next http.Handler) http.Handler {
 		began := time.Now()
 		seen := &status{ResponseWriter: w, code: http.StatusOK}
 		defer func() { l.answered(r.Context(), endpoint, seen.code, time.Since(began)) }()
-		if err := l.check(r); err != nil {
+		if err := l.check(endpoint, r); err != nil {
 			refuse(seen, http.StatusBadRequest, "bad_data", err.Error())
 			return
 		}
@@ -51,14 +53,32 @@ func (l *limiter) wrap(endpoint string, next http.Handler) http.Handler {
 
 // check looks at the question before anybody reads it: the time to read one, which nothing ends, grows with the square of its
 // length.
-func (l *limiter) check(r *http.Request) error {
+func (l *limiter) check(endpoint string, r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return err
 	}
-	if query := r.FormValue("query"); len(query) > l.longest {
-		return fmt.Errorf("query: has %d bytes, and query::max_length is %d", len(query), l.longest)
+	for _, key := range []string{"query", "match[]"} {
+		for _, text := range r.Form[key] {
+			if len(text) > l.longest {
+				return fmt.Errorf("%s: has %d bytes, and query::max_length is %d", key, len(text), l.longest)
+			}
+		}
+	}
+	if listing[endpoint] {
+		l.bound(r)
 	}
 	return nil
+}
+
+// listing are the endpoints that list what there is. Queries have a limit of samples instead.
+var listing = map[string]bool{"series": true, "labels": true, "label/{name}/values": true}
+
+// bound lets no list be longer than it may. Who asks for more, or for all, is told by a warning that there is more.
+func (l *limiter) bound(r *http.Request) {
+	text := r.FormValue("limit")
+	if asked, err := strconv.Atoi(text); text == "" || err == nil && (asked == 0 || asked > l.results) {
+		r.Form.Set("limit", strconv.Itoa(l.results))
+	}
 }
 
 // refuse answers as Prometheus does.

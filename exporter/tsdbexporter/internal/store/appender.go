@@ -5,8 +5,11 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -49,6 +52,7 @@ type Appender struct {
 
 	families *Families
 	family   string // the last that was looked up
+	order    *sync.Mutex
 }
 
 // Refusal is a sample that was refused.
@@ -58,9 +62,28 @@ type Refusal struct {
 	Err    error
 }
 
-// Append begins a transaction. It ends with Commit or Rollback, and is for one goroutine.
+// Append begins a transaction. It ends with Commit or Rollback, one of which has to be called, and is for one goroutine. There is one at
+// a time; others wait for its end.
+//
+// The TSDB would take more, and lose some when they have samples of one series, as when a backlog is drained: it writes two
+// transactions in one order into its log and in the other into memory, or the samples of one into the log before the series that the
+// other has made, and leaves out at the next start what is then out of order or of no series. The first of an empty database it even
+// refuses without a word.
 func (s *Store) Append(ctx context.Context) *Appender {
-	return &Appender{AppenderV2: s.AppenderV2(ctx), families: s.Families}
+	s.order.Lock()
+	return &Appender{AppenderV2: s.AppenderV2(ctx), families: s.Families, order: &s.order}
+}
+
+// Commit ends a transaction: what it has is in the log, and is found.
+func (a *Appender) Commit() error {
+	defer a.order.Unlock()
+	return a.AppenderV2.Commit()
+}
+
+// Rollback ends a transaction as if it had not been.
+func (a *Appender) Rollback() error {
+	defer a.order.Unlock()
+	return a.AppenderV2.Rollback()
 }
 
 // Takes is the time of the samples that are worth appending: older ones would be deleted at once, and newer ones are refused.
@@ -68,8 +91,21 @@ func (s *Store) Takes(now time.Time) (oldest, newest time.Time) {
 	return now.Add(-s.opts.Retention), now.Add(maxAhead)
 }
 
+// Ahead is how far the newest sample is ahead of the clock, when it is further than a sample may be that comes now: a clock was wrong
+// when it came. 0 is for when it is not.
+func (s *Store) Ahead(now time.Time) time.Duration {
+	if newest := s.Head().MaxTime(); newest > now.Add(maxAhead).UnixMilli() {
+		return time.UnixMilli(newest).Sub(now).Round(time.Second)
+	}
+	return 0
+}
+
 // Append never returns an error: it has counted it.
 func (a *Appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AOptions) (storage.SeriesRef, error) {
+	if n := len(opts.Exemplars); n > 0 {
+		opts.Exemplars = slices.DeleteFunc(opts.Exemplars, func(e exemplar.Exemplar) bool { return tellable(e.Labels) != nil })
+		a.RefusedExemplars += int64(n - len(opts.Exemplars))
+	}
 	ref, err := a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
 	if err == nil {
 		if opts.MetricFamilyName != a.family {

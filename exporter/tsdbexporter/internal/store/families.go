@@ -4,6 +4,7 @@ package store
 
 import (
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/prometheus/model/metadata"
@@ -30,6 +31,7 @@ func (f *Families) put(name string, m metadata.Metadata) {
 	if ok && known == m || !ok && full {
 		return
 	}
+	m.Help, m.Unit = strings.ToValidUTF8(m.Help, "\uFFFD"), strings.ToValidUTF8(m.Unit, "\uFFFD")
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all[name] = m

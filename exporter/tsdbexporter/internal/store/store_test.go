@@ -138,6 +138,35 @@ func TestATornLogIsCut(t *testing.T) {
 	assert.Equal(t, 20*60, samples(t, s), "nothing before it is lost")
 }
 
+// Scenario: late samples come twice, each time a block is made of them, of the hours that are else only in the head, and the two are
+// merged. Guarantees: the next start has what came in time in those hours, too.
+func TestABlockOfLateSamplesHidesNothing(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, options(dir))
+	put := func(name string, at time.Time) {
+		app := s.Append(t.Context())
+		_, err := app.Append(0, labels.FromStrings("__name__", name, "i", "3"), 0, at.UnixMilli(), 1, nil, nil, storage.AOptions{})
+		require.NoError(t, err)
+		require.NoError(t, app.Commit())
+		require.Zero(t, app.Refused)
+	}
+	fill(t, s, end.Add(-5*time.Hour), end.Add(-time.Hour))
+	n := samples(t, s)
+	put("late", end.Add(-time.Hour))
+	for round := range 2 {
+		for i := range 20 {
+			put("late", end.Add(-time.Hour-time.Duration(2*i+round+1)*time.Minute))
+		}
+		require.NoError(t, s.CompactOOOHead(t.Context()))
+	}
+	require.NoError(t, s.Compact(t.Context()))
+	require.NoError(t, s.Close())
+
+	s = open(t, options(dir))
+	defer func() { assert.NoError(t, s.Close()) }()
+	assert.Equal(t, n+41, samples(t, s))
+}
+
 // Guarantees: whatever bytes are damaged, wherever, the database opens, takes samples and is sound the next time.
 func TestNoDamageKeepsItFromOpening(t *testing.T) {
 	origin, _ := filled(t)

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tsdbexporter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Guarantees: each sample that is refused is counted with its reason, keeps no other out, and is not sent again.
+func TestWhatIsRefusedIsCountedAndLosesNothingElse(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	r.push(gauge("g", 1, at, nil))
+	md, ms := batch(resource)
+	addGauge(ms, "g", 2, at, nil)                       // another value at the same time
+	addGauge(ms, "g", 3, at.Add(-2*time.Hour), nil)     // beyond the out-of-order window
+	addGauge(ms, "g", 4, at.Add(-30*time.Minute), nil)  // within
+	addGauge(ms, "g", 5, at.Add(-16*24*time.Hour), nil) // beyond the retention
+	addGauge(ms, "g", 6, at.Add(11*time.Minute), nil)   // not yet
+	addGauge(ms, "g", 7, time.Unix(0, 0), nil)          // no time at all
+	addGauge(ms, "g", 8, at.Add(time.Second), nil)      // and this is right
+	r.push(md)
+	got := r.counted("otelcol_tsdb_samples_refused")
+	// Besides, target_info has a sample for the earliest time in the batch, and one every 150 s up to the latest.
+	got["reason=too_old"] -= 24
+	assert.Equal(t, map[string]float64{"reason=duplicate": 1, "reason=too_old": 1, "reason=out_of_bounds": 2, "reason=in_future": 1}, got)
+	value, _, err := r.Query(t.Context(), "g[1h]", at.Add(time.Second))
+	require.NoError(t, err)
+	require.Len(t, value, 1)
+	var values []float64
+	for _, v := range value.(model.Matrix)[0].Values {
+		values = append(values, float64(v.Value))
+	}
+	assert.Equal(t, []float64{4, 1, 8}, values)
+	assert.Equal(t, 1, r.logs.FilterMessageSnippet("samples are refused").Len(), "the log tells of the first")
+}
+
+// Scenario: one point of a batch is of 1970, and one of 2200. Guarantees: the translator does not fill the time between.
+func TestATimeThatIsWrongCostsNothing(t *testing.T) {
+	r := newRig(t, settings(t))
+	md, ms := batch(resource)
+	addGauge(ms, "g", 1, time.Unix(0, 0), nil)
+	addGauge(ms, "g", 2, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), nil)
+	addGauge(ms, "g", 3, now(), nil)
+	r.push(md)
+	assert.Equal(t, map[string]float64{"": 2}, r.counted("otelcol_tsdb_samples_appended"), "one of g, one of target_info")
+}
+
+// Scenario: of the points of one metric, one has a key that no label can have, one an exemplar without a value.
+// Guarantees: only those two are lost.
+func TestAPointThatCannotBeReadLosesNothingElse(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	md := sum("requests", "", 1, at.Add(-time.Minute), at, pmetric.AggregationTemporalityCumulative)
+	points := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints()
+	for i := range 4 {
+		p := points.AppendEmpty()
+		points.At(0).CopyTo(p)
+		p.Attributes().PutInt("n", int64(i))
+	}
+	points.At(1).Attributes().PutStr("", "no key")
+	points.At(2).Exemplars().AppendEmpty()
+	x := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()
+	x.SetName("scaled")
+	x.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	for _, scale := range []int32{-9, 2} {
+		p := x.ExponentialHistogram().DataPoints().AppendEmpty()
+		p.SetScale(scale)
+		p.SetTimestamp(stamp(at))
+		p.Attributes().PutInt("scale", int64(scale))
+	}
+	r.push(md)
+	assert.Equal(t, map[string]string{`{n="2"}`: "1", `{n="3"}`: "1", "{}": "1"}, r.ask("sum by (n) (requests_total)", at))
+	assert.Len(t, r.ask("scaled", at), 1)
+	assert.Equal(t, map[string]float64{"": 3}, r.counted("otelcol_tsdb_points_unreadable"))
+}
+
+// Guarantees: with no room left, new series are refused and counted, and those that there are go on. A lower limit at the next
+// start costs nothing that is there.
+func TestSeriesAreBounded(t *testing.T) {
+	cfg := settings(t, func(c *Config) { c.MaxSeries = 3 })
+	r := newRig(t, cfg)
+	at := now()
+	for i := range 5 {
+		md, ms := batch(map[string]any{"service.name": "chat"})
+		addGauge(ms, "g", 1, at.Add(-time.Minute), map[string]any{"i": i})
+		r.push(md)
+	}
+	assert.Len(t, r.ask("g", at), 3)
+	assert.Equal(t, map[string]float64{"reason=series_limit": 2}, r.counted("otelcol_tsdb_samples_refused"))
+	assert.Equal(t, map[string]float64{"": 3}, r.counted("otelcol_tsdb_series"))
+	r.stop()
+
+	lower := *cfg
+	lower.MaxSeries = 1
+	r = newRig(t, &lower)
+	assert.Len(t, r.ask("g", at), 3)
+	md, ms := batch(map[string]any{"service.name": "chat"})
+	addGauge(ms, "g", 2, at, map[string]any{"i": 0})
+	r.push(md)
+	assert.InDelta(t, 2, r.value(`g{i="0"}`, at), 0)
+}
