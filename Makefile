@@ -25,6 +25,11 @@ PROMETHEUS    := .tools/prometheus-$(PROMETHEUS_VERSION)
 PROMTOOL      := .tools/promtool-$(PROMETHEUS_VERSION)
 SLOTH         := .tools/sloth-$(SLOTH_VERSION)
 ALERTMANAGER  := .tools/alertmanager-$(ALERTMANAGER_VERSION)
+JAEGER        := .tools/jaeger-all-in-one-$(JAEGER_VERSION)
+VICTORIALOGS  := .tools/victoria-logs-$(VICTORIALOGS_VERSION)
+KAFKA         := .tools/kafka-$(KAFKA_VERSION)
+# What `make test-backends` runs beside the binary.
+BACKENDS      := $(PROMETHEUS) $(PROMTOOL) $(SLOTH) $(ALERTMANAGER) $(JAEGER) $(VICTORIALOGS) $(KAFKA)
 
 # To be set by the caller: make test TESTFLAGS=-count=1, make demo DEMOFLAGS='-for 1m', make bench BENCH=Window,
 # make bench-prometheus BENCHFLAGS='-for 5m', make nightly FUZZTIME=1h.
@@ -57,8 +62,8 @@ test: build ## Unit tests, and end to end against bin/otelcol-llm
 	go test -timeout 20m $(TESTFLAGS) ./...
 
 .PHONY: test-backends
-test-backends: build $(PROMETHEUS) $(PROMTOOL) $(SLOTH) $(ALERTMANAGER) ## End to end with real Prometheus, Sloth and Alertmanager (builds them once, five CPU minutes)
-	go test $(TESTFLAGS) -tags backends ./tests/backends
+test-backends: build $(BACKENDS) ## End to end with real Prometheus, Alertmanager, Sloth, Jaeger, VictoriaLogs and Kafka (builds them once, twelve CPU minutes; needs java and mvn)
+	go test $(TESTFLAGS) -timeout 30m -tags backends ./tests/backends
 
 .PHONY: test-browser
 test-browser: build $(PROMETHEUS) tests/browser/node_modules/.package-lock.json ## The console in Chromium, in front of the binary and of Prometheus (two minutes; needs node and chromium)
@@ -130,3 +135,16 @@ $(SLOTH):
 
 $(ALERTMANAGER):
 	@tools/install.sh github.com/prometheus/alertmanager/cmd/alertmanager@$(ALERTMANAGER_VERSION) $@
+
+# A module with replace directives cannot be installed by its version, but can be a tool of another module.
+$(JAEGER):
+	@tools/install.sh github.com/jaegertracing/jaeger/cmd/all-in-one@$(JAEGER_VERSION) $@ as-tool
+
+$(VICTORIALOGS):
+	@tools/install.sh github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs@$(VICTORIALOGS_VERSION) $@
+
+$(KAFKA): tools/kafka/pom.xml
+	@echo "Fetching Apache Kafka $(KAFKA_VERSION), once" >&2
+	@rm -rf $@ $@.tmp
+	@mvn -B -q -f $< -Dkafka.version=$(KAFKA_VERSION) dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $@.tmp)
+	@mv $@.tmp $@
