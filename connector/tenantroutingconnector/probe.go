@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenantroutingconnector
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/embedded"
+	"go.opentelemetry.io/otel/metric/noop"
+)
+
+// sizeProbe reads the size of a queue off the gauge by which exporterhelper tells it: there is no other way to ask, and a queue
+// must not be closed before it is empty. The gauges themselves go no further. They know no tenant, so those of all tenants
+// would be one.
+type sizeProbe struct {
+	metric.MeterProvider
+	read func(o metric.Observer) error
+}
+
+// queueSizeGauge is exporterhelper's name for it.
+const queueSizeGauge = "otelcol_exporter_queue_size"
+
+// size is how much is in the queue and on its way, in the unit of its sizer.
+func (p *sizeProbe) size() int64 {
+	o := &sizeObserver{}
+	if p.read != nil {
+		_ = p.read(o) // it only reads a number
+	}
+	return o.value
+}
+
+// Meter is the meter of whom the queue belongs to, but for its gauges.
+func (p *sizeProbe) Meter(name string, opts ...metric.MeterOption) metric.Meter {
+	return &probeMeter{Meter: p.MeterProvider.Meter(name, opts...), probe: p}
+}
+
+type probeMeter struct {
+	metric.Meter
+	probe *sizeProbe
+	size  metric.Observable
+}
+
+func (m *probeMeter) Int64ObservableGauge(name string, opts ...metric.Int64ObservableGaugeOption) (metric.Int64ObservableGauge, error) {
+	g, err := noop.Meter{}.Int64ObservableGauge(name, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if name == queueSizeGauge {
+		g = &sizeGauge{}
+		m.size = g
+	}
+	return g, nil
+}
+
+// sizeGauge is a type of its own, so that it can be told from the others.
+type sizeGauge struct {
+	noop.Int64ObservableGauge
+	_ byte // not of size zero, all of which may have one address
+}
+
+func (m *probeMeter) RegisterCallback(f metric.Callback, of ...metric.Observable) (metric.Registration, error) {
+	if len(of) == 1 && m.size != nil && of[0] == m.size {
+		m.probe.read = func(o metric.Observer) error { return f(context.Background(), o) }
+	}
+	return noop.Registration{}, nil
+}
+
+type sizeObserver struct {
+	embedded.Observer
+	value int64
+}
+
+func (o *sizeObserver) ObserveInt64(_ metric.Int64Observable, value int64, _ ...metric.ObserveOption) {
+	o.value = value
+}
+func (*sizeObserver) ObserveFloat64(metric.Float64Observable, float64, ...metric.ObserveOption) {}

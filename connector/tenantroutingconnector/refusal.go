@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenantroutingconnector
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// errStopped is what senders hear after shutdown.
+var errStopped = errors.New("tenant_routing is shut down")
+
+// tooMuch tells a client to send again after a while: RESOURCE_EXHAUSTED with RetryInfo by gRPC, which the otlp receiver makes
+// 429 with Retry-After of over HTTP. That header has whole seconds, so less than one would be none.
+func tooMuch(tenant string, why reason, wait time.Duration) error {
+	wait = max(time.Second, wait.Round(time.Second)+time.Second)
+	s := status.New(codes.ResourceExhausted, fmt.Sprintf("tenant %s is over its limit (%s), send again in %s", tenant, why, wait))
+	if with, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(wait)}); err == nil {
+		s = with
+	}
+	return s.Err()
+}
+
+// notKnown tells a client that sending again would not help.
+func notKnown(strays [reasons]int) error {
+	why := unknownName
+	if strays[unknownName] == 0 {
+		why = invalidName
+	}
+	s := status.New(codes.InvalidArgument, fmt.Sprintf("the tenant of the data is %s, and on_unknown is reject", why))
+	return consumererror.NewPermanent(s.Err())
+}
+
+// reasonOf says why a queue, or what comes after, did not take something.
+func reasonOf(err error) reason {
+	if errors.Is(err, exporterhelper.ErrQueueIsFull) {
+		return queueFull
+	}
+	return notTaken
+}
+
+// patient is an error to be tried again for one that OTLP calls final, where the destination says that the fault is its own: 500
+// over HTTP, Internal or Unknown by gRPC. Backends say so when they are overloaded or restart. It is nil for all others.
+func patient(err error) error {
+	if !consumererror.IsPermanent(err) {
+		return nil
+	}
+	s, ok := status.FromError(err)
+	if !ok || s.Code() != codes.Internal && s.Code() != codes.Unknown {
+		return nil
+	}
+	// otlp_http has one code for all that gRPC has no name for, and the number in the text only.
+	if strings.Contains(s.Message(), "HTTP Status Code 4") {
+		return nil
+	}
+	return errors.New(err.Error())
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenantroutingconnector
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pipeline"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestEveryTenantGetsItsOwn(t *testing.T) {
+	r := newRig(t)
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(3,
+		"k8s.namespace.name=a service.name=x", "k8s.namespace.name=b service.name=x", "service.namespace=c service.name=x", "service.name=d", "k8s.namespace.name=a")))
+	r.arrive(map[string]int{"a": 6, "b": 3, "c": 3, "d": 3})
+	for tenant, all := range r.to[toTenants].taken {
+		for _, md := range all {
+			for _, rm := range md.ResourceMetrics().All() {
+				v, _ := rm.Resource().Attributes().Get("tenant")
+				assert.Equal(t, tenant, v.Str())
+			}
+		}
+	}
+	assert.Equal(t, map[string]int64{"a": 6, "b": 3, "c": 3, "d": 3}, r.counted("otelcol_tenant_routing_items_accepted", "tenant"))
+	assert.Equal(t, map[string]int64{"metrics": 4}, r.counted("otelcol_tenant_routing_tenants", "data_type"))
+}
+
+// Guarantees: contrib#48895, contrib#40189: who was never heard of is routed with the next batch, without an edit.
+func TestReport1ANewNamespaceIsRoutedAtOnceAndTheirNumberIsCapped(t *testing.T) {
+	r := newRig(t, direct, func(c *Config) { c.MaxTenants = 2 })
+	for _, ns := range []string{"a", "b", "c", "d", "a"} {
+		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "k8s.namespace.name="+ns)))
+	}
+	assert.Equal(t, map[string]int{"a": 2, "b": 1, "_overflow": 2}, r.to[toTenants].points())
+	assert.Equal(t, map[string]int64{"overflow": 2}, r.counted("otelcol_tenant_routing_items_strayed", "reason"))
+	v, _ := r.to[toTenants].taken["_overflow"][0].ResourceMetrics().At(0).Resource().Attributes().Get("k8s.namespace.name")
+	assert.Equal(t, "c", v.Str(), "whose it was can still be told")
+}
+
+// Guarantees: what a client says of itself, in a header or in an attribute, chooses no tenant; and no header of its goes on.
+func TestAClientCannotChooseATenant(t *testing.T) {
+	r := newRig(t, direct)
+	ctx := client.NewContext(t.Context(), client.Info{
+		Metadata: client.NewMetadata(map[string][]string{"x-scope-orgid": {"victim"}, "authorization": {"secret"}}),
+	})
+	require.NoError(t, r.ConsumeMetrics(ctx, batch(1, "k8s.namespace.name=a tenant=victim")))
+	require.NoError(t, r.ConsumeMetrics(ctx, batch(1, "tenant=victim")))
+	assert.Equal(t, map[string]int{"a": 1, "_unknown": 1}, r.to[toTenants].points())
+	for _, info := range r.to[toTenants].info {
+		assert.Empty(t, info.Metadata.Get("authorization"))
+		assert.Len(t, info.Metadata.Get("x-scope-orgid"), 1)
+		assert.Nil(t, info.Auth)
+		assert.Nil(t, info.Addr)
+	}
+}
+
+func TestTheMetadataThatIsConfiguredGoesOn(t *testing.T) {
+	ctx := client.NewContext(t.Context(), client.Info{
+		Metadata: client.NewMetadata(map[string][]string{"X-Request-Source": {"batch"}, "authorization": {"secret"}}),
+	})
+	for _, configure := range []func(*Config){direct, func(*Config) {}} {
+		r := newRig(t, configure, func(c *Config) { c.KeepMetadata = []string{"x-request-source"} })
+		require.NoError(t, r.ConsumeMetrics(ctx, batch(1, "k8s.namespace.name=a")))
+		r.arrive(map[string]int{"a": 1})
+		info := r.to[toTenants].info[0]
+		assert.Equal(t, []string{"batch"}, info.Metadata.Get("x-request-source"))
+		assert.Empty(t, info.Metadata.Get("authorization"))
+	}
+}
+
+type authenticated map[string]any
+
+func (a authenticated) GetAttribute(k string) any { return a[k] }
+func (authenticated) GetAttributeNames() []string { return nil }
+
+// Guarantees: a header is asked only where it is configured and an authenticator has let the client in.
+func TestARequestTellsATenantWhereAnAuthenticatorVouchesForIt(t *testing.T) {
+	f := func(from []string, info client.Info, want string) {
+		t.Helper()
+		r := newRig(t, direct, func(c *Config) { c.TenantFrom = from })
+		require.NoError(t, r.ConsumeMetrics(client.NewContext(t.Context(), info), batch(1, "k8s.namespace.name=ns", "k8s.namespace.name=other")))
+		got := r.to[toTenants].points()
+		if want != "" {
+			assert.Equal(t, map[string]int{want: 2}, got)
+			return
+		}
+		assert.Equal(t, map[string]int{"ns": 1, "other": 1}, got)
+	}
+	header := client.NewMetadata(map[string][]string{"x-org": {"h"}})
+	two := client.NewMetadata(map[string][]string{"x-org": {"h", "i"}})
+	keys := []string{"auth:username", "metadata:X-Org", "k8s.namespace.name"}
+	f(keys, client.Info{Metadata: header}, "")
+	f(keys, client.Info{Metadata: header, Auth: authenticated{}}, "h")
+	f(keys, client.Info{Metadata: header, Auth: authenticated{"username": "u"}}, "u")
+	f(keys, client.Info{Auth: authenticated{"username": []string{"u"}}}, "u")
+	f(keys, client.Info{Auth: authenticated{"username": []string{"u", "v"}}}, "")
+	f(keys, client.Info{Auth: authenticated{"username": 7}}, "")
+	f(keys, client.Info{Metadata: two, Auth: authenticated{}}, "")
+	f(keys[2:], client.Info{Metadata: header, Auth: authenticated{"username": "u"}}, "")
+	f(keys[:1], client.Info{}, "_unknown")
+}
+
+func TestAnEarlierHopIsTrustedWhereThatIsConfigured(t *testing.T) {
+	r := newRig(t, direct, func(c *Config) {
+		c.TrustTenant = true
+		c.Mapping.Template = "prod-{tenant}"
+	})
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "tenant=prod-a k8s.namespace.name=x", "k8s.namespace.name=b", "tenant=a/b")))
+	assert.Equal(t, map[string]int{"prod-a": 1, "prod-b": 1, "_unknown": 1}, r.to[toTenants].points(), "its name is an id, and not mapped again")
+}
+
+func TestPointsOfOneResourceMayBeOfSeveralTenants(t *testing.T) {
+	r := newRig(t, direct, func(c *Config) { c.TenantFrom = []string{"point:customer.id", "service.name"} })
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	rm.SetSchemaUrl("resource-schema")
+	put(rm.Resource().Attributes(), "service.name=s host.name=h")
+	sm := rm.ScopeMetrics().AppendEmpty()
+	sm.Scope().SetName("scope")
+	sum := sm.Metrics().AppendEmpty()
+	sum.SetName("requests")
+	sum.SetUnit("{request}")
+	sum.SetEmptySum().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+	sum.Sum().SetIsMonotonic(true)
+	for _, c := range []string{"a", "b", "", "a"} {
+		p := sum.Sum().DataPoints().AppendEmpty()
+		if c != "" {
+			p.Attributes().PutStr("customer.id", c)
+		}
+	}
+	sole := sm.Metrics().AppendEmpty()
+	sole.SetName("latency")
+	sole.SetEmptyHistogram().DataPoints().AppendEmpty().Attributes().PutStr("customer.id", "b")
+	whole := batch(2, "service.name=s2").ResourceMetrics().At(0)
+	whole.MoveTo(md.ResourceMetrics().AppendEmpty())
+	require.NoError(t, r.ConsumeMetrics(t.Context(), md))
+
+	d := r.to[toTenants]
+	assert.Equal(t, map[string]int{"a": 2, "b": 2, "s": 1, "s2": 2}, d.points())
+	assert.Equal(t, []string{"requests", "latency"}, d.names("b"))
+	got := d.taken["b"][0].ResourceMetrics().At(0)
+	assert.Equal(t, "resource-schema", got.SchemaUrl())
+	assert.Equal(t, map[string]any{"service.name": "s", "host.name": "h", "tenant": "b"}, got.Resource().Attributes().AsRaw())
+	assert.Equal(t, "scope", got.ScopeMetrics().At(0).Scope().Name())
+	m := got.ScopeMetrics().At(0).Metrics().At(0)
+	assert.Equal(t, "{request}", m.Unit())
+	assert.True(t, m.Sum().IsMonotonic())
+	assert.Equal(t, pmetric.AggregationTemporalityDelta, m.Sum().AggregationTemporality())
+}
+
+func TestWhatNamesNoTenantGoesWhereThePolicySays(t *testing.T) {
+	f := func(policy OnUnknown, wantUnknown int, wantCode codes.Code, resource string, reason string) {
+		t.Helper()
+		r := newRig(t, direct, func(c *Config) { c.OnUnknown = policy })
+		err := r.ConsumeMetrics(t.Context(), batch(2, resource))
+		if wantCode == codes.OK {
+			require.NoError(t, err)
+		} else {
+			assert.True(t, consumererror.IsPermanent(err))
+			assert.Equal(t, wantCode, status.Code(err))
+		}
+		assert.Equal(t, wantUnknown, r.to[toTenants].points()["_unknown"])
+		assert.Equal(t, map[string]int64{reason: 2}, r.counted("otelcol_tenant_routing_items_strayed", "reason"))
+
+		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, resource, "service.name=known")), "what is known was taken, so that nothing is to be sent again")
+		assert.Equal(t, 1, r.to[toTenants].points()["known"])
+		assert.Equal(t, map[string]int64{reason: 3}, r.counted("otelcol_tenant_routing_items_strayed", "reason"))
+	}
+	for resource, reason := range map[string]string{"host.name=h": "unknown", "k8s.namespace.name=a/b": "invalid", "k8s.namespace.name=..": "invalid"} {
+		f(ToDefault, 2, codes.OK, resource, reason)
+		f(Drop, 0, codes.OK, resource, reason)
+		f(Reject, 0, codes.InvalidArgument, resource, reason)
+	}
+}
+
+// Guarantees: contrib#38791: of three tenants, each has its data in exactly one place.
+func TestReport3ATenantOfAGroupGoesToItsPipelineAndNowhereElse(t *testing.T) {
+	r := newRig(t, direct, func(c *Config) {
+		c.Groups = []Group{{Name: "premium", Tenants: []string{"acme", "gold-*"}, Pipelines: Pipelines{Metrics: []pipeline.ID{toPremium}}}}
+	})
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=acme", "service.name=other", "service.name=gold-1", "service.name=acme2")))
+	assert.Equal(t, map[string]int{"acme": 1, "gold-1": 1}, r.to[toPremium].points())
+	assert.Equal(t, map[string]int{"other": 1, "acme2": 1}, r.to[toTenants].points())
+}
+
+func TestSeveralPipelinesOfATenantFailAndAreTriedAgainApart(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.DefaultPipelines.Metrics = []pipeline.ID{toTenants, toPremium}
+		c.Groups = []Group{{Name: "nobody", Tenants: []string{"nobody"}, Pipelines: Pipelines{Metrics: []pipeline.ID{toPremium}}}}
+	})
+	r.to[toPremium].fail(func(context.Context, string) error { return assert.AnError })
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(2, "service.name=a")))
+	require.Eventually(t, func() bool { return r.to[toPremium].tried("a") > 3 }, 5*time.Second, time.Millisecond)
+	assert.Equal(t, 1, r.to[toTenants].tried("a"), "who took it gets it once")
+	r.to[toPremium].fail(nil)
+	require.Eventually(t, func() bool { return r.to[toPremium].points()["a"] == 2 }, 5*time.Second, time.Millisecond)
+	assert.Equal(t, map[string]int{"a": 2}, r.to[toTenants].points())
+}
+
+// Guarantees: when a sender is told that nothing was taken, all of it is still there, to be sent again.
+func TestWhatIsRefusedIsWholeAgain(t *testing.T) {
+	r := newRig(t, direct)
+	r.to[toTenants].fail(func(context.Context, string) error { return assert.AnError })
+	md := batch(2, "service.name=a", "service.name=b", "service.name=a")
+	require.ErrorIs(t, r.ConsumeMetrics(t.Context(), md), assert.AnError)
+	assert.Equal(t, 6, md.DataPointCount())
+	r.to[toTenants].fail(nil)
+	require.NoError(t, r.ConsumeMetrics(t.Context(), md))
+	assert.Equal(t, map[string]int{"a": 4, "b": 2}, r.to[toTenants].points())
+	assert.Equal(t, map[string]int64{"a/failed": 4, "b/failed": 2}, r.counted("otelcol_tenant_routing_items_refused", "tenant", "reason"))
+}
+
+// Guarantees: a sender never sends one tenant's data again because another's was not taken.
+func TestWhereOneTenantIsTakenTheOthersAreDroppedAndCounted(t *testing.T) {
+	r := newRig(t, direct)
+	r.to[toTenants].fail(func(_ context.Context, tenant string) error {
+		if tenant == "b" {
+			return assert.AnError
+		}
+		return nil
+	})
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(2, "service.name=a", "service.name=b")))
+	assert.Equal(t, map[string]int{"a": 2}, r.to[toTenants].points())
+	assert.Equal(t, map[string]int64{"b/failed": 2}, r.counted("otelcol_tenant_routing_items_dropped", "tenant", "reason"))
+}
+
+func TestATenantWithoutDataIsForgottenAndComesBack(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.TenantTTL = 50 * time.Millisecond })
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")))
+	require.Eventually(t, func() bool { return r.tenants.Len() == 0 }, 5*time.Second, time.Millisecond)
+	assert.Equal(t, map[string]int64{"metrics": 1}, r.counted("otelcol_tenant_routing_evictions", "data_type"))
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")))
+	r.arrive(map[string]int{"a": 2})
+}
+
+func TestATenantWhoseQueueIsNotEmptyStays(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.TenantTTL = 20 * time.Millisecond })
+	r.to[toTenants].fail(func(context.Context, string) error { return assert.AnError })
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")))
+	require.Eventually(t, func() bool { return r.to[toTenants].tried("a") > 10 }, 5*time.Second, time.Millisecond)
+	assert.Equal(t, 1, r.tenants.Len())
+	assert.Equal(t, map[string]int64{"a/metrics/tenants": 1}, r.counted("otelcol_tenant_routing_queue_size", "tenant", "pipeline"))
+	r.to[toTenants].fail(nil)
+	require.Eventually(t, func() bool { return r.tenants.Len() == 0 }, 5*time.Second, time.Millisecond)
+	r.arrive(map[string]int{"a": 1})
+}
