@@ -15,6 +15,7 @@ import (
 	routingconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/routingconnector"
 	spanmetricsconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
 	sloconnector "github.com/otelcol-llm/otelcol-llm/connector/sloconnector"
+	tenantroutingconnector "github.com/otelcol-llm/otelcol-llm/connector/tenantroutingconnector"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	nopexporter "go.opentelemetry.io/collector/exporter/nopexporter"
 	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
@@ -36,6 +37,7 @@ import (
 	filestorage "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	slocatalogextension "github.com/otelcol-llm/otelcol-llm/extension/slocatalogextension"
 	consoleextension "github.com/otelcol-llm/otelcol-llm/extension/consoleextension"
+	tenantheadersextension "github.com/otelcol-llm/otelcol-llm/extension/tenantheadersextension"
 	batchprocessor "go.opentelemetry.io/collector/processor/batchprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	attributesprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
@@ -103,6 +105,7 @@ func components() (otelcol.Factories, error) {
 		filestorage.NewFactory(),
 		slocatalogextension.NewFactory(),
 		consoleextension.NewFactory(),
+		tenantheadersextension.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -119,6 +122,7 @@ func components() (otelcol.Factories, error) {
 		filestorage.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.149.0",
 		slocatalogextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 		consoleextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
+		tenantheadersextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 	})
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
@@ -236,6 +240,7 @@ func components() (otelcol.Factories, error) {
 		routingconnector.NewFactory(),
 		spanmetricsconnector.NewFactory(),
 		sloconnector.NewFactory(),
+		tenantroutingconnector.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -245,6 +250,7 @@ func components() (otelcol.Factories, error) {
 		routingconnector.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/connector/routingconnector v0.149.0",
 		spanmetricsconnector.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector v0.149.0",
 		sloconnector.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
+		tenantroutingconnector.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 	})
 
 	return factories, nil

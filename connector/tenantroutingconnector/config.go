@@ -126,7 +126,7 @@ type Limits struct {
 	BytesPerSecond float64 `mapstructure:"bytes_per_second"`
 	// ActiveSeries are series of metrics in the last ten to twenty minutes. Points of further ones are dropped.
 	ActiveSeries int `mapstructure:"active_series"`
-	// Burst is for how long a tenant that was silent may have saved up.
+	// Burst is for how long a tenant that was silent may have saved up. In a group, 0 is the connector's.
 	Burst time.Duration `mapstructure:"burst"`
 
 	// prevent unkeyed literal initialization
@@ -177,6 +177,9 @@ func (c *Config) Validate() error {
 		if span.value < 0 {
 			errs = append(errs, fmt.Errorf("%s: %s must not be negative", span.key, span.value))
 		}
+	}
+	if c.Limits.Burst == 0 {
+		errs = append(errs, errors.New("limits::burst: must be at least 1s"))
 	}
 	if q := c.Queue.Get(); q != nil && (q.BlockOnOverflow || q.WaitForResult) {
 		errs = append(errs, errors.New("sending_queue: with block_on_overflow or wait_for_result, one tenant would hold up the data of others that came with it: leave them off"))
@@ -277,7 +280,7 @@ func (l *Limits) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %g must not be negative; 0 is no limit", limit.key, limit.value))
 		}
 	}
-	if l.Burst < time.Second {
+	if l.Burst != 0 && l.Burst < time.Second {
 		errs = append(errs, fmt.Errorf("burst: %s must be at least 1s", l.Burst))
 	}
 	return errors.Join(errs...)

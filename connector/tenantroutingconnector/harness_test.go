@@ -246,10 +246,3 @@ func batch(points int, resources ...string) pmetric.Metrics {
 	}
 	return md
 }
-
-// named is a batch of one tenant's, with one point of a metric.
-func named(tenant, metric string) pmetric.Metrics {
-	md := batch(1, "k8s.namespace.name="+tenant)
-	md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetName(metric)
-	return md
-}

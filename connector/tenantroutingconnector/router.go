@@ -150,6 +150,7 @@ func (r *router[T]) groupTenants() error {
 		}
 		if l := g.Limits.Get(); l != nil {
 			of.limits = *l
+			of.limits.Burst = cmp.Or(l.Burst, r.cfg.Limits.Burst)
 		}
 		r.groups = append(r.groups, of)
 	}

@@ -83,7 +83,7 @@ func (r *router[T]) observe(o metric.Observer, own *telemetry) {
 				o.ObserveInt64(own.dropped, n, metric.WithAttributes(ofSignal, ofTenant, because))
 			}
 		}
-		if t.series != nil {
+		if t.series != nil && t.accepted.Load() > 0 {
 			o.ObserveInt64(own.series, int64(t.series.Active(r.now())), both)
 		}
 		t.mu.RLock()

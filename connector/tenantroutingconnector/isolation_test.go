@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenantroutingconnector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// answers are the ways in which a tenant's destination fails.
+var answers = map[string]func(ctx context.Context) error{
+	"429": func(context.Context) error {
+		return exporterhelper.NewThrottleRetry(status.Error(codes.ResourceExhausted, "HTTP Status Code 429"), 10*time.Millisecond)
+	},
+	"500": func(context.Context) error {
+		return consumererror.NewPermanent(status.Error(codes.Unknown, "responded with HTTP Status Code 500"))
+	},
+	"gone": func(context.Context) error { return errors.New("connection refused") },
+	"hangs": func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond): // as long as the exporter's timeout
+		}
+		return context.DeadlineExceeded
+	},
+}
+
+// Scenario: requests of six tenants each, of which one's destination fails for all of them, and then works again.
+// Guarantees: contrib#31775: the sender hears of nothing, what the others send arrives as fast as ever, once, and what the one
+// sent arrives once its destination works.
+func TestReport2AFailingDestinationStopsNobodyElse(t *testing.T) {
+	const requests = 30
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			d := r.to[toTenants]
+			usual := spread(t, r, requests, "well-0")
+			d.fail(func(ctx context.Context, tenant string) error {
+				if tenant == "sick" {
+					return answer(ctx)
+				}
+				return nil
+			})
+			during := spread(t, r, requests, "sick")
+			t.Logf("others' data takes %s, and %s with one that is sick (%s): median of %d requests", usual, during, name, requests)
+			assert.Less(t, during, 10*usual+50*time.Millisecond)
+			assert.Zero(t, d.points()["sick"])
+			assert.Equal(t, int64(requests), r.counted("otelcol_tenant_routing_queue_size", "tenant")["sick"])
+			for n := range 5 {
+				assert.Len(t, d.taken[fmt.Sprintf("well-%d", n)], d.tried(fmt.Sprintf("well-%d", n)), "nobody's data is sent again")
+			}
+
+			d.fail(nil)
+			require.Eventually(t, func() bool { return d.points()["sick"] == 10*requests }, 10*time.Second, time.Millisecond)
+			assert.Equal(t, map[string]int{"sick": 300, "well-0": 900, "well-1": 600, "well-2": 600, "well-3": 600, "well-4": 600}, d.points())
+		})
+	}
+}
+
+// spread sends requests of a tenant and five that are well, and is how long it takes until what those send has arrived.
+func spread(t *testing.T, r *rig, requests int, first string) (median time.Duration) {
+	t.Helper()
+	d := r.to[toTenants]
+	var delays []time.Duration
+	for range requests {
+		before, sent := d.points(), time.Now()
+		md := batch(10, "service.name="+first)
+		for n := range 5 {
+			batch(10, fmt.Sprintf("service.name=well-%d", n)).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+		}
+		require.NoError(t, r.ConsumeMetrics(t.Context(), md))
+		require.Eventually(t, func() bool {
+			now := d.points()
+			for n := range 5 {
+				if tenant := fmt.Sprintf("well-%d", n); now[tenant] < before[tenant]+10 {
+					return false
+				}
+			}
+			return first == "sick" || now[first] == before[first]+20
+		}, 5*time.Second, 100*time.Microsecond)
+		delays = append(delays, time.Since(sent))
+	}
+	slices.Sort(delays)
+	return delays[requests/2]
+}
+
+// Guarantees: a tenant whose queue is full is told so, as long as nobody else's data came with it, and it is counted.
+func TestAFullQueueIsItsTenantsAffair(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Queue.Get().QueueSize = 2 })
+	d := r.to[toTenants]
+	d.fail(func(_ context.Context, tenant string) error {
+		if tenant == "sick" {
+			return assert.AnError
+		}
+		return nil
+	})
+	for range 2 {
+		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=sick")))
+	}
+	err := r.ConsumeMetrics(t.Context(), batch(1, "service.name=sick"))
+	require.ErrorIs(t, err, exporterhelper.ErrQueueIsFull)
+	assert.False(t, consumererror.IsPermanent(err), "it can be sent again")
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(3, "service.name=sick", "service.name=well")))
+	require.Eventually(t, func() bool { return d.points()["well"] == 3 }, 5*time.Second, time.Millisecond)
+	assert.Equal(t, map[string]int64{"sick/queue_full": 1}, r.counted("otelcol_tenant_routing_items_refused", "tenant", "reason"))
+	assert.Equal(t, map[string]int64{"sick/queue_full": 3}, r.counted("otelcol_tenant_routing_items_dropped", "tenant", "reason"))
+	d.fail(nil)
+}
+
+// Guarantees: what a destination cannot take, by a fault of the data, is not tried for ever; by a fault of its own, only so long.
+func TestWhatCannotBeTakenHoldsNoQueueUp(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.RetryServerErrors = 100 * time.Millisecond })
+	d := r.to[toTenants]
+	bad := map[string]string{"bad-data": "HTTP Status Code 422", "broken": "HTTP Status Code 500"}
+	d.fail(func(_ context.Context, tenant string) error {
+		if text := bad[tenant]; text != "" {
+			return consumererror.NewPermanent(status.Error(codes.Unknown, text))
+		}
+		return nil
+	})
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=bad-data", "service.name=broken")))
+	require.Eventually(t, func() bool {
+		size := r.counted("otelcol_tenant_routing_queue_size", "tenant")
+		return size["bad-data"] == 0 && size["broken"] == 0
+	}, 5*time.Second, time.Millisecond)
+	assert.Equal(t, 1, d.tried("bad-data"))
+	assert.Greater(t, d.tried("broken"), 3)
+}
+
+// Guarantees: a destination that never answers keeps the Collector from neither ending nor sending what others have.
+func TestShutdownWaitsForNobodyWhoHangs(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.DrainTimeout = 300 * time.Millisecond })
+	d := r.to[toTenants]
+	d.fail(func(ctx context.Context, tenant string) error {
+		if tenant == "hangs" {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		time.Sleep(time.Millisecond)
+		return nil
+	})
+	for range 100 {
+		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=hangs", "service.name=well")))
+	}
+	began := time.Now()
+	require.NoError(t, r.Shutdown(t.Context()))
+	assert.Less(t, time.Since(began), 5*time.Second)
+	assert.Equal(t, map[string]int{"well": 100}, d.points())
+	assert.ErrorIs(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=well")), errStopped)
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenantroutingconnector
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pipeline"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+var storageID = component.MustNewID("file_storage")
+
+// onDisk is a host with a file_storage in a folder.
+func onDisk(t testing.TB, dir string) *host {
+	t.Helper()
+	f := filestorage.NewFactory()
+	cfg := f.CreateDefaultConfig().(*filestorage.Config)
+	cfg.Directory = dir
+	ext, err := f.Create(t.Context(), extensiontest.NewNopSettings(f.Type()), cfg)
+	require.NoError(t, err)
+	require.NoError(t, ext.Start(t.Context(), componenttest.NewNopHost()))
+	h := newHost()
+	h.extensions[storageID] = ext
+	return h
+}
+
+func persistent(c *Config) { c.Queue.Get().StorageID = &storageID }
+
+// batching puts several requests into one, which forgets what metadata they came with.
+func batching(c *Config) {
+	c.Queue.Get().Batch.GetOrInsertDefault().FlushTimeout = 10 * time.Millisecond
+}
+
+func failAll(context.Context, string) error { return assert.AnError }
+
+// Scenario: the destination fails, the Collector ends, and begins again when the destination works, while no tenant says
+// anything more. Guarantees: core#14795: what waited arrives, once, each as its own tenant's, whether or not requests are put
+// together; and no secret was written to the disk.
+func TestReport4QueuesOutliveARestartAndNeverMixTenants(t *testing.T) {
+	for name, configure := range map[string]func(*Config){"request by request": func(*Config) {}, "in batches": batching} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			first := newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent, configure)
+			first.to[toTenants].fail(failAll)
+			ctx := client.NewContext(t.Context(), client.Info{Metadata: client.NewMetadata(map[string][]string{"authorization": {"s3cr3t"}, "x-scope-orgid": {"v1ctim"}})})
+			for range 20 {
+				require.NoError(t, first.ConsumeMetrics(ctx, batch(2, "service.name=a", "service.name=b", "k8s.namespace.name=*c*")))
+			}
+			require.NoError(t, first.Shutdown(t.Context()))
+			files, err := filepath.Glob(filepath.Join(dir, "*"))
+			require.NoError(t, err)
+			require.Len(t, files, 4, "one for each tenant, and the index")
+			for _, f := range files {
+				data, err := os.ReadFile(f)
+				require.NoError(t, err)
+				assert.False(t, bytes.Contains(data, []byte("s3cr3t")) || bytes.Contains(data, []byte("v1ctim")), f)
+			}
+
+			second := newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent, configure)
+			second.arrive(map[string]int{"a": 40, "b": 40, "*c*": 40})
+			for tenant, all := range second.to[toTenants].taken {
+				for _, md := range all {
+					for _, rm := range md.ResourceMetrics().All() {
+						v, _ := rm.Resource().Attributes().Get("tenant")
+						assert.Equal(t, tenant, v.Str())
+					}
+				}
+			}
+			require.NoError(t, second.Shutdown(t.Context()))
+
+			third := newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent, configure)
+			assert.Empty(t, third.index.all(), "nothing is left to be looked for")
+			require.NoError(t, third.ConsumeMetrics(t.Context(), batch(1, "service.name=a")))
+			third.arrive(map[string]int{"a": 1})
+		})
+	}
+}
+
+// Guarantees: what waits for a pipeline that a tenant has been moved from is sent there, and what is new to where it belongs now.
+func TestAQueueOfAPipelineThatIsNoLongerATenantsIsEmptied(t *testing.T) {
+	dir := t.TempDir()
+	premium := func(tenants ...string) func(*Config) {
+		return func(c *Config) {
+			c.Groups = []Group{{Name: "premium", Tenants: tenants, Pipelines: Pipelines{Metrics: []pipeline.ID{toPremium}}}}
+		}
+	}
+	first := newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent, premium("other"))
+	first.to[toTenants].fail(failAll)
+	require.NoError(t, first.ConsumeMetrics(t.Context(), batch(2, "service.name=a")))
+	require.NoError(t, first.Shutdown(t.Context()))
+
+	second := newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent, premium("a"))
+	require.NoError(t, second.ConsumeMetrics(t.Context(), batch(3, "service.name=a")))
+	second.arrive(map[string]int{"a": 2})
+	require.Eventually(t, func() bool { return second.to[toPremium].points()["a"] == 3 }, 5*time.Second, time.Millisecond)
+}
+
+// Scenario: the file of a tenant's queue, or of the index, is damaged. Guarantees: contrib#35899, core#7198: the connector
+// starts, what others have in their queues arrives, the tenant's new data flows, the damaged file is still there to be looked
+// at, and it is told.
+func TestReport11ADamagedStoreIsSetAsideAndNobodyElseSuffers(t *testing.T) {
+	for _, damaged := range []string{"a", "index"} {
+		t.Run(damaged, func(t *testing.T) {
+			dir := t.TempDir()
+			first := newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent)
+			first.to[toTenants].fail(failAll)
+			require.NoError(t, first.ConsumeMetrics(t.Context(), batch(2, "service.name=a", "service.name=b")))
+			require.NoError(t, first.Shutdown(t.Context()))
+			file := filepath.Join(dir, "connector_tenant_routing__a~002Fmetrics~002Ftenants")
+			if damaged == "index" {
+				file = filepath.Join(dir, "connector_tenant_routing__~002Findex~002Fmetrics")
+			}
+			noise := bytes.Repeat([]byte("noise"), 10_000)
+			require.NoError(t, os.WriteFile(file, noise, 0o600))
+
+			h := onDisk(t, dir)
+			core, logs := observer.New(zap.ErrorLevel)
+			second := newRigOn(t, h, zap.New(core), persistent)
+			want := map[string]int{"a": 1, "b": 2}
+			if damaged == "index" { // queues are found when their tenants send something
+				want = map[string]int{"a": 3, "b": 3}
+				require.NoError(t, second.ConsumeMetrics(t.Context(), batch(1, "service.name=b")))
+			}
+			require.NoError(t, second.ConsumeMetrics(t.Context(), batch(1, "service.name=a")))
+			second.arrive(want)
+			left, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.Equal(t, noise, left)
+			assert.Equal(t, map[string]int64{"": 1}, second.counted("otelcol_tenant_routing_storages_damaged"))
+			assert.NotEmpty(t, logs.FilterMessageSnippet("another one takes its place").All())
+
+			second.to[toTenants].fail(failAll)
+			require.NoError(t, second.ConsumeMetrics(t.Context(), batch(5, "service.name=a")))
+			require.NoError(t, second.Shutdown(t.Context()))
+			third := newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent)
+			third.arrive(map[string]int{"a": 5})
+		})
+	}
+}
+
+// full is a storage on a disk that is full, at once or later.
+type full struct {
+	component.StartFunc
+	component.ShutdownFunc
+	opens   bool
+	written atomic.Int64
+}
+
+func (f *full) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	if !f.opens {
+		return nil, syscall.ENOSPC
+	}
+	return f, nil
+}
+
+func (f *full) Batch(_ context.Context, ops ...*storage.Operation) error {
+	for _, op := range ops {
+		if op.Type == storage.Set {
+			f.written.Add(1)
+			return syscall.ENOSPC
+		}
+	}
+	return nil
+}
+func (f *full) Get(context.Context, string) ([]byte, error) { return nil, nil }
+func (f *full) Set(context.Context, string, []byte) error   { return syscall.ENOSPC }
+func (f *full) Delete(context.Context, string) error        { return nil }
+func (f *full) Close(context.Context) error                 { return nil }
+
+// Guarantees: core#7198: on a full disk, the connector starts, and works without the disk where it can; where it cannot, the
+// sender is told.
+func TestReport11AFullDiskKeepsNothingFromStarting(t *testing.T) {
+	h := newHost()
+	h.extensions[storageID] = &full{}
+	core, logs := observer.New(zap.ErrorLevel)
+	r := newRigOn(t, h, zap.New(core), persistent)
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")))
+	r.arrive(map[string]int{"a": 1})
+	assert.NotEmpty(t, logs.FilterMessageSnippet("in memory only").All())
+	require.NotEmpty(t, h.events)
+	assert.Equal(t, componentstatus.StatusRecoverableError, h.events[0].Status())
+
+	h = newHost()
+	h.extensions[storageID] = &full{opens: true}
+	r = newRigOn(t, h, zap.NewNop(), persistent)
+	require.ErrorIs(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")), syscall.ENOSPC)
+	assert.Equal(t, map[string]int64{"a/failed": 1}, r.counted("otelcol_tenant_routing_items_refused", "tenant", "reason"))
+}
+
+func TestAStorageThatIsNotRunningIsNamed(t *testing.T) {
+	r := buildRig(t, newHost(), zap.NewNop(), persistent)
+	assert.EqualError(t, r.Start(t.Context(), r.host),
+		`sending_queue::storage: no extension "file_storage" is running: add it under extensions and service.extensions`)
+}
+
+// Guarantees: a tenant that was idle, and whose queue was closed, finds its storage free when it comes back, however fast.
+func TestATenantThatComesAndGoesKeepsItsStorage(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	r := newRigOn(t, onDisk(t, t.TempDir()), zap.New(core), persistent, func(c *Config) { c.TenantTTL = 4 * time.Millisecond })
+	sent := 0
+	for i := range 100 {
+		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")))
+		sent++
+		time.Sleep(time.Duration(i%10) * time.Millisecond)
+	}
+	r.arrive(map[string]int{"a": sent})
+	assert.Empty(t, logs.All())
+	assert.Positive(t, r.counted("otelcol_tenant_routing_evictions")[""])
+}
+
+// Guarantees: the index knows of a tenant before anything of its data lies in a queue, and a crash at any moment loses none.
+func TestTheIndexSurvivesACrashAtAnyMoment(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	open := func() *index {
+		h := onDisk(t, dir)
+		client, err := h.extensions[storageID].(storage.Extension).GetClient(ctx, component.KindConnector, component.MustNewID("x"), "index")
+		require.NoError(t, err)
+		x, problems, err := openIndex(ctx, client)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+		return x
+	}
+	x := open()
+	for i := range 200 {
+		require.NoError(t, x.add(ctx, fmt.Sprint("t", i), []string{"metrics/a", "metrics/b"}))
+	}
+	require.NoError(t, x.remove(ctx, "t3", "t4", "never was"))
+	require.NoError(t, x.close(ctx))
+	x = open()
+	all := x.all()
+	assert.Len(t, all, 198)
+	assert.Equal(t, []string{"metrics/a", "metrics/b"}, all["t199"])
+	require.NoError(t, x.close(ctx))
+}
