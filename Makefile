@@ -29,10 +29,11 @@ JAEGER        := .tools/jaeger-all-in-one-$(JAEGER_VERSION)
 VICTORIALOGS  := .tools/victoria-logs-$(VICTORIALOGS_VERSION)
 KAFKA         := .tools/kafka-$(KAFKA_VERSION)
 # What `make test-backends` runs beside the binary.
-BACKENDS      := $(PROMETHEUS) $(PROMTOOL) $(SLOTH) $(ALERTMANAGER) $(JAEGER) $(VICTORIALOGS) $(KAFKA)
+BACKENDS      := $(PROMETHEUS) $(PROMTOOL) $(SLOTH) $(ALERTMANAGER) $(JAEGER) $(VICTORIALOGS) $(KAFKA) \
+	tests/sdk/js/node_modules/.package-lock.json tests/sdk/python/venv/complete
 
 # To be set by the caller: make test TESTFLAGS=-count=1, make demo DEMOFLAGS='-for 1m', make bench BENCH=Window,
-# make bench-prometheus BENCHFLAGS='-for 5m', make nightly FUZZTIME=1h.
+# make bench-prometheus BENCHFLAGS='-for 5m', make nightly FUZZTIME=1h, make test-backends ITEMS=1000000.
 DEMOFLAGS  ?=
 TESTFLAGS  ?=
 BENCH      ?= .
@@ -62,8 +63,8 @@ test: build ## Unit tests, and end to end against bin/otelcol-llm
 	go test -timeout 20m $(TESTFLAGS) ./...
 
 .PHONY: test-backends
-test-backends: build $(BACKENDS) ## End to end with real Prometheus, Alertmanager, Sloth, Jaeger, VictoriaLogs and Kafka (builds them once, twelve CPU minutes; needs java and mvn)
-	go test $(TESTFLAGS) -timeout 30m -tags backends ./tests/backends
+test-backends: build $(BACKENDS) ## End to end with real Prometheus, Alertmanager, Sloth, Jaeger, VictoriaLogs, Kafka and SDKs (builds them once, twelve CPU minutes; needs java, mvn, node and python3)
+	go test $(TESTFLAGS) -timeout 40m -tags backends ./tests/backends $(if $(ITEMS),-items $(ITEMS))
 
 .PHONY: test-browser
 test-browser: build $(PROMETHEUS) tests/browser/node_modules/.package-lock.json ## The console in Chromium, in front of the binary and of Prometheus (two minutes; needs node and chromium)
@@ -107,9 +108,10 @@ vuln: build ## Offline govulncheck of the binary; fails on what has a fix and is
 	tools/vulncheck.sh $(COLLECTOR)
 
 .PHONY: nightly
-nightly: build ## The long checks: race detector, crashes at ever other moments, fuzzing (FUZZTIME=10m each), benchmarks
+nightly: build $(BACKENDS) ## The long checks: race detector, crashes at ever other moments, a million items to real servers, fuzzing (FUZZTIME=10m each), benchmarks
 	go test -race -count=1 -timeout 60m ./...
 	go test -count=10 -timeout 30m -run TestTenCrashes ./tests/e2e -crash-seed=0
+	go test -count=1 -v -timeout 60m -tags backends -run TestFiftyNamespaces ./tests/backends -items 1000000
 	tools/fuzz.sh $(FUZZTIME)
 	$(MAKE) bench
 
@@ -117,8 +119,14 @@ nightly: build ## The long checks: race detector, crashes at ever other moments,
 clean: ## Remove what was built here (the tools in .tools/ stay)
 	rm -rf bin
 
-tests/browser/node_modules/.package-lock.json: tests/browser/package-lock.json
-	npm ci --prefix tests/browser --no-audit --no-fund
+%/node_modules/.package-lock.json: %/package-lock.json
+	npm ci --prefix $* --no-audit --no-fund
+
+tests/sdk/python/venv/complete: tests/sdk/python/requirements.txt
+	@rm -rf $(@D)
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
 
 $(OCB):
 	@tools/install.sh go.opentelemetry.io/collector/cmd/builder@$(OCB_VERSION) $@
