@@ -7,6 +7,7 @@ require (
 	github.com/fxamacker/cbor/v2 v2.10.0
 	github.com/lightstep/go-expohisto v1.0.0
 	github.com/oklog/ulid/v2 v2.1.1
+	github.com/open-telemetry/opentelemetry-collector-contrib/connector/routingconnector v0.149.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.149.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden v0.149.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl v0.149.0
@@ -44,6 +45,7 @@ require (
 	go.opentelemetry.io/collector/extension/extensiontest v0.149.0
 	go.opentelemetry.io/collector/extension/xextension v0.149.0
 	go.opentelemetry.io/collector/pdata v1.55.0
+	go.opentelemetry.io/collector/pdata/xpdata v0.149.0
 	go.opentelemetry.io/collector/pipeline v1.55.0
 	go.opentelemetry.io/collector/processor v1.55.0
 	go.opentelemetry.io/collector/processor/processorhelper v0.149.0
@@ -163,7 +165,6 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/mwitkow/go-conntrack v0.0.0-20190716064945-2f068394615f // indirect
 	github.com/oklog/ulid v1.3.1 // indirect
-	github.com/open-telemetry/opentelemetry-collector-contrib/connector/routingconnector v0.149.0 // indirect
 	github.com/open-telemetry/opentelemetry-collector-contrib/internal/coreinternal v0.149.0 // indirect
 	github.com/open-telemetry/opentelemetry-collector-contrib/internal/exp/metrics v0.149.0 // indirect
 	github.com/open-telemetry/opentelemetry-collector-contrib/internal/filter v0.149.0 // indirect
@@ -206,7 +207,6 @@ require (
 	go.opentelemetry.io/collector/internal/fanoutconsumer v0.149.0 // indirect
 	go.opentelemetry.io/collector/pdata/pprofile v0.149.0 // indirect
 	go.opentelemetry.io/collector/pdata/testdata v0.149.0 // indirect
-	go.opentelemetry.io/collector/pdata/xpdata v0.149.0 // indirect
 	go.opentelemetry.io/collector/pipeline/xpipeline v0.149.0 // indirect
 	go.opentelemetry.io/collector/processor/processorhelper/xprocessorhelper v0.149.0 // indirect
 	go.opentelemetry.io/collector/processor/xprocessor v0.149.0 // indirect

@@ -92,7 +92,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 	f("tenant_routing/template", `mapping: template: "no name" must have {tenant} once`)
 	f("tenant_routing/null", "sending_queue::storage: is null")
 	f("tenant_routing/number", "tenant_ttl: 30 has no unit: write 30s, 30m or 30h")
-	f("tenant_routing/typo", "on_unknwon")
+	f("tenant_routing/typo", "max_tenant")
 	f("tenant_routing/queue", "`queue_size` must be positive")
 }
 

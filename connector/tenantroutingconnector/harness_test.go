@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 	"go.opentelemetry.io/collector/pipeline"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
@@ -48,7 +49,11 @@ func newDestination() *destination {
 
 func (*destination) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
+// ConsumeMetrics takes a batch, or fails.
 func (d *destination) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	if pref.MarkPipelineOwnedMetrics(md) { // as the Collector does at the entry of each component
+		defer pref.UnrefMetrics(md)
+	}
 	info := client.FromContext(ctx)
 	tenant := fmt.Sprint(info.Metadata.Get("X-Scope-OrgID"))
 	tenant = tenant[1 : len(tenant)-1]

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 	"go.opentelemetry.io/collector/pipeline"
 )
 
@@ -20,7 +21,11 @@ type logsRouter struct{ *router[plog.Logs] }
 func (r logsRouter) ConsumeLogs(ctx context.Context, ld plog.Logs) error { return r.consume(ctx, ld) }
 
 var logsShape = &shape[plog.Logs, plog.ResourceLogsSlice, plog.ResourceLogs]{
-	empty:     plog.NewLogs,
+	empty: func() plog.Logs {
+		ld := plog.NewLogs()
+		pref.MarkPipelineOwnedLogs(ld)
+		return ld
+	},
 	resources: plog.Logs.ResourceLogs,
 	items: func(rl plog.ResourceLogs) (n int) {
 		for _, sl := range rl.ScopeLogs().All() {
@@ -43,13 +48,15 @@ var logsSignal = &signal[plog.Logs]{
 	items: plog.Logs.LogRecordCount,
 	bytes: (&plog.ProtoMarshaler{}).LogsSize,
 	clone: func(ld plog.Logs) plog.Logs {
-		c := plog.NewLogs()
+		c := logsShape.empty()
 		ld.CopyTo(c)
 		return c
 	},
 	split:   logsShape.split,
 	join:    logsShape.join,
 	markAll: logsShape.markAll,
+	own:     pref.MarkPipelineOwnedLogs,
+	free:    pref.UnrefLogs,
 	export: func(set exporter.Settings, cfg *Config, push sendFunc[plog.Logs], opts ...exporterhelper.Option) (*exporting[plog.Logs], error) {
 		e, err := exporterhelper.NewLogs(context.Background(), set, cfg, consumer.ConsumeLogsFunc(push), opts...)
 		if err != nil {

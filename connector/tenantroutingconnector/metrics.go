@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 	"go.opentelemetry.io/collector/pipeline"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/tenantroutingconnector/internal/limit"
@@ -26,7 +27,11 @@ func (r metricsRouter) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) e
 }
 
 var metricsShape = &shape[pmetric.Metrics, pmetric.ResourceMetricsSlice, pmetric.ResourceMetrics]{
-	empty:     pmetric.NewMetrics,
+	empty: func() pmetric.Metrics {
+		md := pmetric.NewMetrics()
+		pref.MarkPipelineOwnedMetrics(md)
+		return md
+	},
 	resources: pmetric.Metrics.ResourceMetrics,
 	items:     countPoints,
 	each:      eachPoint,
@@ -38,13 +43,15 @@ var metricsSignal = &signal[pmetric.Metrics]{
 	items: pmetric.Metrics.DataPointCount,
 	bytes: (&pmetric.ProtoMarshaler{}).MetricsSize,
 	clone: func(md pmetric.Metrics) pmetric.Metrics {
-		c := pmetric.NewMetrics()
+		c := metricsShape.empty()
 		md.CopyTo(c)
 		return c
 	},
 	split:   metricsShape.split,
 	join:    metricsShape.join,
 	markAll: metricsShape.markAll,
+	own:     pref.MarkPipelineOwnedMetrics,
+	free:    pref.UnrefMetrics,
 	series:  admitSeries,
 	export: func(set exporter.Settings, cfg *Config, push sendFunc[pmetric.Metrics], opts ...exporterhelper.Option) (*exporting[pmetric.Metrics], error) {
 		e, err := exporterhelper.NewMetrics(context.Background(), set, cfg, consumer.ConsumeMetricsFunc(push), opts...)

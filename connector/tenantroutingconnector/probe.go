@@ -21,9 +21,9 @@ type sizeProbe struct {
 // queueSizeGauge is exporterhelper's name for it.
 const queueSizeGauge = "otelcol_exporter_queue_size"
 
-// size is how much is in the queue and on its way, in the unit of its sizer.
+// size is how much is in the queue and on its way, in the unit of its sizer. A queue that does not tell is not taken for empty.
 func (p *sizeProbe) size() int64 {
-	o := &sizeObserver{}
+	o := &sizeObserver{value: 1}
 	if p.read != nil {
 		_ = p.read(o) // it only reads a number
 	}

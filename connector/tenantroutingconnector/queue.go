@@ -38,6 +38,7 @@ func (r *router[T]) newQueue(t *tenantOf[T], to *target[T]) *queue[T] {
 	}
 	log := r.set.Logger.With(zap.String("tenant", t.id), zap.Stringer("pipeline", to.id))
 	cfg, host := r.queueConfig(), r.host
+	settle := func(context.Context) error { return nil }
 	if r.store != nil {
 		opened, err := r.store.open(t.id, to.id, log)
 		if err != nil {
@@ -45,7 +46,7 @@ func (r *router[T]) newQueue(t *tenantOf[T], to *target[T]) *queue[T] {
 			r.degraded(err)
 			cfg.StorageID = nil
 		} else {
-			host = opened
+			host, settle = opened, opened.client.settle
 		}
 	}
 	set := exporter.Settings{ID: r.set.ID, TelemetrySettings: r.set.TelemetrySettings, BuildInfo: r.set.BuildInfo}
@@ -58,6 +59,11 @@ func (r *router[T]) newQueue(t *tenantOf[T], to *target[T]) *queue[T] {
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	if err == nil {
 		err = e.Start(context.Background(), host)
+	}
+	if err == nil {
+		if err := settle(context.Background()); err != nil {
+			log.Warn("what the queue has sent anew cannot be removed from its storage", zap.Error(err))
+		}
 	}
 	if err != nil { // exporterhelper takes what Validate lets pass, and the storage is open already
 		log.Error("the tenant's queue does not start: its data is refused", zap.Error(err))
@@ -86,6 +92,7 @@ func (r *router[T]) queueConfig() exporterhelper.QueueBatchConfig {
 func (r *router[T]) pusher(t *tenantOf[T], to *target[T]) sendFunc[T] {
 	faults := newFaults[T](r.cfg.RetryServerErrors)
 	return func(ctx context.Context, data T) error {
+		r.signal.own(data) // the queue holds it until the last try, whoever read it from a disk or put it together
 		ctx, cancel := context.WithCancel(r.whose(ctx, t))
 		defer cancel()
 		defer context.AfterFunc(r.cut, cancel)()

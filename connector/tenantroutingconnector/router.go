@@ -180,6 +180,11 @@ func (r *router[T]) consume(ctx context.Context, data T) error {
 	}
 	q := r.requests.Get().(*request[T])
 	defer func() {
+		for i := range q.parts {
+			if part := q.parts[i].data; part != data { // queues hold it for themselves
+				r.signal.free(part)
+			}
+		}
 		q.reset()
 		r.requests.Put(q)
 	}()
@@ -202,7 +207,7 @@ func (r *router[T]) deliver(ctx context.Context, data T, q *request[T]) error {
 	taken := false
 	for i := range q.parts {
 		p := &q.parts[i]
-		if p.owner.id == "" || p.why != noReason {
+		if p.owner.id == "" || p.why != noReason || p.items == 0 {
 			continue
 		}
 		if err := r.send(ctx, p, now); err != nil {
@@ -212,10 +217,10 @@ func (r *router[T]) deliver(ctx context.Context, data T, q *request[T]) error {
 			}
 			continue
 		}
-		taken = true
+		taken = taken || p.items > 0
 	}
 	if refusal != nil && !taken {
-		if len(q.parts) > 1 {
+		if q.parts[0].data != data {
 			r.signal.join(data, q.parts)
 		}
 		r.refuse(q)
@@ -238,7 +243,7 @@ func (r *router[T]) admit(q *request[T], now time.Time) (refusal error) {
 			}
 			continue
 		}
-		if t.rates == nil {
+		if t.rates == nil || p.items == 0 {
 			continue
 		}
 		bytes := 0
@@ -287,6 +292,7 @@ func (r *router[T]) send(ctx context.Context, p *part[T], now time.Time) error {
 		data := p.data
 		if i < last {
 			data = r.signal.clone(data) // each pipeline has its own, and may change it
+			defer r.signal.free(data)
 		}
 		if err := queue.send(ctx, data); err != nil {
 			failed = err

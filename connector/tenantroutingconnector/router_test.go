@@ -4,6 +4,7 @@ package tenantroutingconnector
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -219,6 +220,32 @@ func TestWhatIsRefusedIsWholeAgain(t *testing.T) {
 	assert.Equal(t, map[string]int64{"a/failed": 4, "b/failed": 2}, r.counted("otelcol_tenant_routing_items_refused", "tenant", "reason"))
 }
 
+// Guarantees: so it is where one resource was taken apart, even if all of it goes to one tenant in the end.
+func TestWhatWasTakenApartIsWholeAgain(t *testing.T) {
+	r := newRig(t, direct, func(c *Config) { c.TenantFrom = []string{"point:customer.id"} })
+	r.to[toTenants].fail(func(context.Context, string) error { return assert.AnError })
+	for _, customers := range [][]string{{"", "a/b"}, {"a", "b", "a"}} {
+		md := batch(len(customers), "host.name=h")
+		for i, c := range customers {
+			md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(i).Attributes().PutStr("customer.id", c)
+		}
+		require.ErrorIs(t, r.ConsumeMetrics(t.Context(), md), assert.AnError)
+		assert.Equal(t, len(customers), md.DataPointCount())
+	}
+}
+
+// Guarantees: resources without items neither take room in a limit nor make that what is refused is dropped.
+func TestWhatIsEmptyHasNoSay(t *testing.T) {
+	r := newRig(t, direct, func(c *Config) { c.Limits.ItemsPerSecond, c.Limits.Burst = 1, time.Second })
+	r.now = func() time.Time { return time.Unix(1_700_000_000, 0) }
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(3, "service.name=a")))
+	md := batch(1, "service.name=a")
+	batch(0, "service.name=b").ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+	retryAfter(t, r.ConsumeMetrics(t.Context(), md))
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(0, "service.name=a")))
+	assert.Equal(t, map[string]int{"a": 3}, r.to[toTenants].points())
+}
+
 // Guarantees: a sender never sends one tenant's data again because another's was not taken.
 func TestWhereOneTenantIsTakenTheOthersAreDroppedAndCounted(t *testing.T) {
 	r := newRig(t, direct)
@@ -252,4 +279,42 @@ func TestATenantWhoseQueueIsNotEmptyStays(t *testing.T) {
 	r.to[toTenants].fail(nil)
 	require.Eventually(t, func() bool { return r.tenants.Len() == 0 }, 5*time.Second, time.Millisecond)
 	r.arrive(map[string]int{"a": 1})
+}
+
+// Guarantees: contrib#33310, contrib#24054: what two tenants tell under one name stays two things, for whoever comes after.
+func TestReport6TheSameSeriesOfTwoTenantsStayTwo(t *testing.T) {
+	r := newRig(t, direct)
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "k8s.namespace.name=a service.name=chat", "k8s.namespace.name=b service.name=chat")))
+	var told []any
+	for _, tenant := range []string{"a", "b"} {
+		require.Len(t, r.to[toTenants].taken[tenant], 1)
+		attrs := r.to[toTenants].taken[tenant][0].ResourceMetrics().At(0).Resource().Attributes().AsRaw()
+		assert.Equal(t, "chat", attrs["service.name"])
+		told = append(told, attrs["tenant"])
+	}
+	assert.Equal(t, []any{"a", "b"}, told)
+}
+
+// Scenario: ten thousand tenants come and go, each with one request, while nothing takes what is in their queues.
+// Guarantees: contrib#46423, contrib#33540: everything that is kept of them is bounded, and those that are there go on.
+func TestReport7TenantsThatComeAndGoAreBounded(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.MaxTenants, c.Queue.Get().QueueSize, c.DrainTimeout = 50, 10, 10*time.Millisecond
+		c.Mapping.Template = "x-{tenant}"
+	})
+	r.to[toTenants].fail(func(ctx context.Context, _ string) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	refused := 0
+	for i := range 10_000 {
+		if r.ConsumeMetrics(t.Context(), batch(5, fmt.Sprintf("service.name=%d", i))) != nil {
+			refused++
+		}
+	}
+	assert.Equal(t, 50, r.tenants.Len())
+	assert.Len(t, r.known, 52, "and the two for all others")
+	assert.LessOrEqual(t, r.mapping.made.Len(), 200)
+	assert.Equal(t, 10_000-50-10, refused, "the overflow tenant's queue is full, too")
+	assert.Equal(t, int64(9950*5), r.counted("otelcol_tenant_routing_items_strayed", "reason")["overflow"])
 }

@@ -21,6 +21,10 @@ type signal[T comparable] struct {
 	split   func(*router[T], T, *request[T])
 	join    func(T, []part[T])
 	markAll func(T, *tenantOf[T])
+	// own takes data over from nobody, and free gives it up: the Collector counts who holds data, and whatever enters a pipeline
+	// without an owner is freed when it has passed.
+	own  func(T) bool
+	free func(T)
 	// export makes an exporter of exporterhelper that pushes to a function.
 	export func(set exporter.Settings, cfg *Config, push sendFunc[T], opts ...exporterhelper.Option) (*exporting[T], error)
 	// series removes points of series for which there is no room, and returns how many; nil where there are no series.

@@ -65,6 +65,7 @@ type (
 
 // shape says how the data of a signal is built.
 type shape[T comparable, S slice[S, R], R resource[R]] struct {
+	// empty is new data, owned by who makes it.
 	empty     func() T
 	resources func(T) S
 	items     func(R) int

@@ -5,7 +5,9 @@ package tenantroutingconnector
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -28,12 +30,12 @@ const spares = 3
 
 // open opens a queue's storage, as a host on which exporterhelper finds it. One that cannot be opened is left where it is, and
 // the next name is taken: a tenant's damaged file must keep neither the Collector nor the tenant from working.
-func (s *store) open(tenant string, to pipeline.ID, log *zap.Logger) (component.Host, error) {
+func (s *store) open(tenant string, to pipeline.ID, log *zap.Logger) (*handing, error) {
 	client, err := s.client(queueName(tenant, to), log)
 	if err != nil {
 		return nil, err
 	}
-	return &handing{Host: s.host, id: s.storage, client: client}, nil
+	return &handing{Host: s.host, id: s.storage, client: &careful{Client: client}}, nil
 }
 
 func (s *store) client(name string, log *zap.Logger) (storage.Client, error) {
@@ -67,7 +69,7 @@ func queueName(tenant string, to pipeline.ID) string { return tenant + "/" + to.
 type handing struct {
 	component.Host
 	id     component.ID
-	client storage.Client
+	client *careful
 }
 
 // GetExtensions has the storage, and nothing else that a queue would look for.
@@ -85,3 +87,45 @@ func (*handing) Start(context.Context, component.Host) error { return nil }
 
 // Shutdown is there because extensions have it.
 func (*handing) Shutdown(context.Context) error { return nil }
+
+// careful is a client that deletes nothing while its queue starts. What was being sent when a process was killed, exporterhelper
+// v0.149 first deletes and then writes anew (enqueueNotDispatchedReqs in persistent_queue.go): killed once more in between, it
+// would be lost.
+type careful struct {
+	storage.Client
+
+	mu      sync.Mutex
+	started bool
+	later   []*storage.Operation
+}
+
+// Batch does several things at once, but puts off what only deletes.
+func (c *careful) Batch(ctx context.Context, ops ...*storage.Operation) error {
+	c.mu.Lock()
+	if !c.started && !slices.ContainsFunc(ops, func(op *storage.Operation) bool { return op.Type != storage.Delete }) {
+		c.later = append(c.later, ops...)
+		c.mu.Unlock()
+		return nil
+	}
+	c.mu.Unlock()
+	err := c.Client.Batch(ctx, ops...)
+	if err != nil {
+		c.mu.Lock()
+		c.later = nil // what was to be written anew may not stand there
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// settle does what was put off. The places are used once only, so nothing new stands there.
+func (c *careful) settle(ctx context.Context) error {
+	c.mu.Lock()
+	c.started = true
+	later := c.later
+	c.later = nil
+	c.mu.Unlock()
+	if len(later) == 0 {
+		return nil
+	}
+	return c.Client.Batch(ctx, later...)
+}

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 	"go.opentelemetry.io/collector/pipeline"
 )
 
@@ -22,7 +23,11 @@ func (r tracesRouter) ConsumeTraces(ctx context.Context, td ptrace.Traces) error
 }
 
 var tracesShape = &shape[ptrace.Traces, ptrace.ResourceSpansSlice, ptrace.ResourceSpans]{
-	empty:     ptrace.NewTraces,
+	empty: func() ptrace.Traces {
+		td := ptrace.NewTraces()
+		pref.MarkPipelineOwnedTraces(td)
+		return td
+	},
 	resources: ptrace.Traces.ResourceSpans,
 	items: func(rs ptrace.ResourceSpans) (n int) {
 		for _, ss := range rs.ScopeSpans().All() {
@@ -45,13 +50,15 @@ var tracesSignal = &signal[ptrace.Traces]{
 	items: ptrace.Traces.SpanCount,
 	bytes: (&ptrace.ProtoMarshaler{}).TracesSize,
 	clone: func(td ptrace.Traces) ptrace.Traces {
-		c := ptrace.NewTraces()
+		c := tracesShape.empty()
 		td.CopyTo(c)
 		return c
 	},
 	split:   tracesShape.split,
 	join:    tracesShape.join,
 	markAll: tracesShape.markAll,
+	own:     pref.MarkPipelineOwnedTraces,
+	free:    pref.UnrefTraces,
 	export: func(set exporter.Settings, cfg *Config, push sendFunc[ptrace.Traces], opts ...exporterhelper.Option) (*exporting[ptrace.Traces], error) {
 		e, err := exporterhelper.NewTraces(context.Background(), set, cfg, consumer.ConsumeTracesFunc(push), opts...)
 		if err != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 // Client opens the storage of the component owner in the storage extension storageID. name tells several storages of
-// one component apart and may be empty. The caller closes the client at shutdown; one client at a time may be open.
+// one component apart and may be empty. The caller closes the client at shutdown; one client at a time may be open. What would
+// be a panic of the storage is an error of the client.
 func Client(ctx context.Context, host component.Host, storageID component.ID, kind component.Kind, owner component.ID, name string) (storage.Client, error) {
 	extension, ok := host.GetExtensions()[storageID]
 	if !ok {
@@ -30,7 +31,40 @@ func Client(ctx context.Context, host component.Host, storageID component.ID, ki
 	if err != nil {
 		return nil, fmt.Errorf("storage: %q: %w", storageID, err)
 	}
-	return client, nil
+	return &guarded{client}, nil
+}
+
+// guarded is a client in which damage that shows when something is read or written is an error, too. It is for those who do
+// not guard each call, such as the queue of an exporter.
+type guarded struct{ client storage.Client }
+
+// Get returns the value of a key.
+func (g *guarded) Get(ctx context.Context, key string) (value []byte, err error) {
+	err = guard(func() (err error) {
+		value, err = g.client.Get(ctx, key)
+		return err
+	})
+	return value, err
+}
+
+// Set writes a value.
+func (g *guarded) Set(ctx context.Context, key string, value []byte) error {
+	return guard(func() error { return g.client.Set(ctx, key, value) })
+}
+
+// Delete removes a key.
+func (g *guarded) Delete(ctx context.Context, key string) error {
+	return guard(func() error { return g.client.Delete(ctx, key) })
+}
+
+// Batch does several things at once.
+func (g *guarded) Batch(ctx context.Context, ops ...*storage.Operation) error {
+	return guard(func() error { return g.client.Batch(ctx, ops...) })
+}
+
+// Close closes it.
+func (g *guarded) Close(ctx context.Context) error {
+	return guard(func() error { return g.client.Close(ctx) })
 }
 
 // guard makes an error of a panic. Where a file is damaged, file_storage's database panics, and where one was cut short,

@@ -131,6 +131,32 @@ func TestAFileThatWasCutShortDoesNotTakeTheCollectorDown(t *testing.T) {
 	}
 }
 
+// panicking is a storage whose database panics, as that of file_storage does on a page that is not what it says.
+type panicking struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+func (panicking) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return panicking{}, nil
+}
+func (panicking) Get(context.Context, string) ([]byte, error)        { panic("page 4") }
+func (panicking) Set(context.Context, string, []byte) error          { panic("page 4") }
+func (panicking) Delete(context.Context, string) error               { panic("page 4") }
+func (panicking) Batch(context.Context, ...*storage.Operation) error { panic("page 4") }
+func (panicking) Close(context.Context) error                        { panic("page 4") }
+
+// Guarantees: whoever has a client, such as the queue of an exporter, gets an error where the database panics.
+func TestAClientMakesErrorsOfPanics(t *testing.T) {
+	ctx := t.Context()
+	client, err := Client(ctx, host{fileStorage: panicking{}}, fileStorage, component.KindConnector, owner, "")
+	require.NoError(t, err)
+	_, err = client.Get(ctx, "k")
+	for _, err := range []error{err, client.Set(ctx, "k", nil), client.Delete(ctx, "k"), client.Batch(ctx), client.Close(ctx)} {
+		assert.ErrorContains(t, err, "the storage is damaged, move its file away or let the extension recreate it: page 4")
+	}
+}
+
 func BenchmarkSave(b *testing.B) {
 	changed := parts{}
 	for i := range 100 {
