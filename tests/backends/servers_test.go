@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -59,16 +60,18 @@ type jaeger struct {
 	ask  string // URL
 }
 
-func startJaeger(t testing.TB) jaeger {
+func startJaeger(t testing.TB, flags ...string) jaeger {
 	t.Helper()
 	j := jaeger{otlp: spawn.FreeEndpoint(t), ask: "http://" + spawn.FreeEndpoint(t)}
 	admin := spawn.FreeEndpoint(t)
 	// Unless told so, it sends spans of its own to port 4317.
-	keep(t, "/usr/bin/env", "OTEL_TRACES_SAMPLER=always_off", tool(t, "jaeger-all-in-one", "JAEGER_VERSION"), "--multi-tenancy.enabled=true", "--multi-tenancy.header=x-scope-orgid",
-		"--collector.otlp.enabled=true", "--collector.otlp.grpc.host-port="+j.otlp, "--collector.otlp.http.host-port="+spawn.FreeEndpoint(t),
-		"--collector.grpc-server.host-port="+spawn.FreeEndpoint(t), "--collector.http-server.host-port="+spawn.FreeEndpoint(t),
-		"--query.grpc-server.host-port="+spawn.FreeEndpoint(t), "--query.http-server.host-port="+j.ask[len("http://"):],
-		"--admin.http.host-port="+admin, "--log-level=warn")
+	keep(t, "/usr/bin/env", append([]string{
+		"OTEL_TRACES_SAMPLER=always_off", tool(t, "jaeger-all-in-one", "JAEGER_VERSION"),
+		"--multi-tenancy.enabled=true", "--multi-tenancy.header=x-scope-orgid", "--log-level=warn", "--admin.http.host-port=" + admin,
+		"--collector.otlp.enabled=true", "--collector.otlp.grpc.host-port=" + j.otlp, "--collector.otlp.http.host-port=" + spawn.FreeEndpoint(t),
+		"--collector.grpc-server.host-port=" + spawn.FreeEndpoint(t), "--collector.http-server.host-port=" + spawn.FreeEndpoint(t),
+		"--query.grpc-server.host-port=" + spawn.FreeEndpoint(t), "--query.http-server.host-port=" + strings.TrimPrefix(j.ask, "http://"),
+	}, flags...)...)
 	waitHTTP(t, "http://"+admin+"/")
 	return j
 }
@@ -192,8 +195,17 @@ type sample struct {
 }
 
 // samples are what an instant query answers.
-func (s store) samples(t testing.TB, query string, at time.Time) (all []sample) {
+func (s store) samples(t testing.TB, query string, at time.Time) []sample {
 	t.Helper()
+	resp, err := http.Get(fmt.Sprintf("%s/api/v1/query?query=%s&time=%d", s.ask, url.QueryEscape(query), at.Unix()))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode, query)
+	return decoded(t, resp.Body)
+}
+
+// decoded is an answer of Prometheus' API that is an instant vector.
+func decoded(t require.TestingT, body io.Reader) (all []sample) {
 	var answer struct {
 		Data struct {
 			Result []struct {
@@ -202,7 +214,7 @@ func (s store) samples(t testing.TB, query string, at time.Time) (all []sample) 
 			} `json:"result"`
 		} `json:"data"`
 	}
-	fetch(t, fmt.Sprintf("%s/api/v1/query?query=%s&time=%d", s.ask, url.QueryEscape(query), at.Unix()), nil, &answer)
+	require.NoError(t, json.NewDecoder(body).Decode(&answer))
 	for _, r := range answer.Data.Result {
 		v, err := strconv.ParseFloat(r.Value[1].(string), 64)
 		require.NoError(t, err)
