@@ -87,7 +87,7 @@ type span struct {
 	} `json:"tags"`
 }
 
-// spans are all spans of a service that a tenant sees.
+// spans are all spans of a service that a tenant sees, raw: else the API leaves out those that are there twice.
 func (j jaeger) spans(t testing.TB, tenant, service string) (all []span) {
 	t.Helper()
 	var answer struct {
@@ -95,7 +95,7 @@ func (j jaeger) spans(t testing.TB, tenant, service string) (all []span) {
 			Spans []span `json:"spans"`
 		} `json:"data"`
 	}
-	fetch(t, j.ask+"/api/traces?limit=1000000&lookback=2d&service="+url.QueryEscape(service), map[string]string{"X-Scope-OrgID": tenant}, &answer)
+	fetch(t, j.ask+"/api/traces?raw=true&limit=1000000&lookback=2d&service="+url.QueryEscape(service), map[string]string{"X-Scope-OrgID": tenant}, &answer)
 	for _, trace := range answer.Data {
 		all = append(all, trace.Spans...)
 	}
