@@ -300,3 +300,31 @@ func TestAGatewayBehindKafkaThatIsKilledLosesAtMostAnInterval(t *testing.T) {
 		assert.Equal(t, b.events(t, "alone", team), b.events(t, "judge", team))
 	}
 }
+
+// Scenario: fifty namespaces send spans, log records and data points to an agent, claiming to be another tenant; Kafka is between it and two
+// gateways. Guarantees: behind Kafka, too, each tenant of the real servers has its own items, each once, and no other.
+func TestThroughKafkaEveryTenantHasItsOwn(t *testing.T) {
+	kafka := startKafka(t)
+	c := claiming{t, startAgent(t, kafka), "ns-00"}
+	to := startDestinations(t)
+	var g *gateway
+	for i := range 2 {
+		g = startGateway(t, to, fmt.Sprintf("gateway-%d", i), "", []string{"KAFKA_BROKERS=" + kafka}, "builtin:gateway-kafka", "builtin:gateway-part")
+	}
+	names := make([]string, namespaces)
+	for k := range names {
+		names[k] = fmt.Sprintf("ns-%02d", k)
+	}
+	const each, parts = 40, 4
+	now := time.Now()
+	for r := range parts {
+		n := numbers{r * each / parts, (r + 1) * each / parts}
+		c.spans(names, n, now)
+		c.records(names, n, now)
+		c.points(names, n, now)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for _, namespace := range names {
+		g.expect(t, namespace, each, now, deadline)
+	}
+}
