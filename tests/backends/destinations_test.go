@@ -134,6 +134,8 @@ func TestDocumentedWaysToPrometheus(t *testing.T) {
 				got := map[string]int{}
 				for _, s := range decoded(ct, resp.Body) {
 					got[s.labels["tenant"]]++
+					assert.Equal(ct, "batch", s.labels["exported_job"])
+					assert.Equal(ct, "chat", s.labels["job"])
 				}
 				assert.Equal(ct, map[string]int{"acme": 5, "beta": 5}, got)
 			}, 30*time.Second, 500*time.Millisecond)

@@ -123,6 +123,7 @@ func (c claiming) points(names []string, n numbers, at time.Time) {
 			p.SetTimestamp(pcommon.NewTimestampFromTime(at))
 			p.SetIntValue(int64(i))
 			p.Attributes().PutStr("number", fmt.Sprint(i)) // the series of all namespaces have the same attributes
+			p.Attributes().PutStr("job", "batch")          // which Prometheus writes itself
 		}
 	}
 	body, err := pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto()
