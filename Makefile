@@ -27,9 +27,16 @@ PROMETHEUS    := .tools/prometheus-$(PROMETHEUS_VERSION)
 PROMTOOL      := .tools/promtool-$(PROMETHEUS_VERSION)
 SLOTH         := .tools/sloth-$(SLOTH_VERSION)
 ALERTMANAGER  := .tools/alertmanager-$(ALERTMANAGER_VERSION)
+JAEGER        := .tools/jaeger-all-in-one-$(JAEGER_VERSION)
+VICTORIALOGS  := .tools/victoria-logs-$(VICTORIALOGS_VERSION)
+KAFKA         := .tools/kafka-$(KAFKA_VERSION)
+# What `make test-backends` runs beside the binary.
+BACKENDS      := $(PROMETHEUS) $(PROMTOOL) $(SLOTH) $(ALERTMANAGER) $(JAEGER) $(VICTORIALOGS) $(KAFKA) \
+	tests/sdk/js/node_modules/.package-lock.json tests/sdk/python/venv/complete
 
 # To be set by the caller: make test TESTFLAGS=-count=1, make demo DEMOFLAGS='-for 1m', make bench BENCH=Window,
-# make bench-prometheus BENCHFLAGS='-for 5m', make nightly FUZZTIME=1h, make gpu-check GPUCHECKFLAGS='-rounds 100'.
+# make bench-prometheus BENCHFLAGS='-for 5m', make nightly FUZZTIME=1h, make gpu-check GPUCHECKFLAGS='-rounds 100',
+# make test-backends ITEMS=1000000.
 DEMOFLAGS  ?=
 TESTFLAGS  ?=
 BENCH      ?= .
@@ -60,8 +67,8 @@ test: build ## Unit tests, and end to end against bin/otelcol-llm
 	go test -timeout 20m $(TESTFLAGS) ./...
 
 .PHONY: test-backends
-test-backends: build $(PROMETHEUS) $(PROMTOOL) $(SLOTH) $(ALERTMANAGER) ## End to end with real Prometheus, Sloth and Alertmanager (builds them once, five CPU minutes)
-	go test $(TESTFLAGS) -tags backends ./tests/backends
+test-backends: build $(BACKENDS) ## End to end with real Prometheus, Alertmanager, Sloth, Jaeger, VictoriaLogs, Kafka and SDKs (builds them once, twelve CPU minutes; needs java, mvn, node and python3)
+	go test $(TESTFLAGS) -timeout 40m -tags backends ./tests/backends $(if $(ITEMS),-items $(ITEMS))
 
 .PHONY: test-browser
 test-browser: build $(PROMETHEUS) tests/browser/node_modules/.package-lock.json ## The console in Chromium, in front of the binary and of Prometheus (two minutes; needs node and chromium)
@@ -109,12 +116,13 @@ vuln: build ## Offline govulncheck of the binary; fails on what has a fix and is
 	tools/vulncheck.sh $(COLLECTOR)
 
 .PHONY: nightly
-nightly: build $(PROMETHEUS) $(PROMTOOL) ## The long checks: race detector, the demo's memory over time (docs/soak.md), crashes at ever other moments, fuzzing (FUZZTIME=10m each), benchmarks
+nightly: build $(BACKENDS) ## The long checks: race detector, the demo's memory over time (docs/soak.md), crashes at ever other moments, a million items to real servers, a million readings of GPUs, fuzzing (FUZZTIME=10m each), benchmarks
 	go test -race -count=1 -timeout 60m ./...
 	go test -count=1 -timeout 30m -tags soak ./tests/soak -soak-report=docs/soak.md
 	go test -count=10 -timeout 30m -run TestTenCrashes ./tests/e2e -crash-seed=0
 	go test -count=1 -timeout 60m -run Report15 ./receiver/nvidiagpureceiver/internal/nvmlsource -scrapes=1000000
 	go test -count=5 -timeout 30m -tags backends -run TestKillsAtAnyMoment ./tests/backends -tsdb-seed=0
+	go test -count=1 -v -timeout 60m -tags backends -run TestFiftyNamespaces ./tests/backends -items 1000000
 	tools/fuzz.sh $(FUZZTIME)
 	$(MAKE) bench
 
@@ -122,8 +130,14 @@ nightly: build $(PROMETHEUS) $(PROMTOOL) ## The long checks: race detector, the 
 clean: ## Remove what was built here (the tools in .tools/ stay)
 	rm -rf bin
 
-tests/browser/node_modules/.package-lock.json: tests/browser/package-lock.json
-	npm ci --prefix tests/browser --no-audit --no-fund
+%/node_modules/.package-lock.json: %/package-lock.json
+	npm ci --prefix $* --no-audit --no-fund
+
+tests/sdk/python/venv/complete: tests/sdk/python/requirements.txt
+	@rm -rf $(@D)
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
 
 $(OCB):
 	@tools/install.sh go.opentelemetry.io/collector/cmd/builder@$(OCB_VERSION) $@
@@ -140,3 +154,16 @@ $(SLOTH):
 
 $(ALERTMANAGER):
 	@tools/install.sh github.com/prometheus/alertmanager/cmd/alertmanager@$(ALERTMANAGER_VERSION) $@
+
+# A module with replace directives cannot be installed by its version, but can be a tool of another module.
+$(JAEGER):
+	@tools/install.sh github.com/jaegertracing/jaeger/cmd/all-in-one@$(JAEGER_VERSION) $@ as-tool
+
+$(VICTORIALOGS):
+	@tools/install.sh github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs@$(VICTORIALOGS_VERSION) $@
+
+$(KAFKA): tools/kafka/pom.xml
+	@echo "Fetching Apache Kafka $(KAFKA_VERSION), once" >&2
+	@rm -rf $@ $@.tmp
+	@mvn -B -q -f $< -Dkafka.version=$(KAFKA_VERSION) dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $@.tmp)
+	@mv $@.tmp $@

@@ -8,6 +8,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+	nullpipelineconverter "github.com/otelcol-llm/otelcol-llm/confmap/converter/nullpipelineconverter"
+	tenantcheckconverter "github.com/otelcol-llm/otelcol-llm/confmap/converter/tenantcheckconverter"
 	envprovider "go.opentelemetry.io/collector/confmap/provider/envprovider"
 	fileprovider "go.opentelemetry.io/collector/confmap/provider/fileprovider"
 	httpprovider "go.opentelemetry.io/collector/confmap/provider/httpprovider"
@@ -37,6 +39,10 @@ func main() {
 					yamlprovider.NewFactory(),
 					builtinprovider.NewFactory(),
 				},
+				ConverterFactories: []confmap.ConverterFactory{
+					nullpipelineconverter.NewFactory(),
+					tenantcheckconverter.NewFactory(),
+				},
 			},
 		},
 		ProviderModules: map[string]string{
@@ -48,6 +54,8 @@ func main() {
 			builtinprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 		},
 		ConverterModules: []string{
+			"github.com/otelcol-llm/otelcol-llm v0.0.0",
+			"github.com/otelcol-llm/otelcol-llm v0.0.0",
 		},
 	}
 

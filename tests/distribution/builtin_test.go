@@ -20,19 +20,41 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
 )
 
+// over are the configurations that one is laid over.
+var over = map[string][]string{
+	"gateway-kafka": {"gateway"},
+	"gateway-part":  {"gateway", "gateway-kafka"},
+	"judge":         {"gateway"},
+}
+
 func TestBuiltinConfigurationsAreValid(t *testing.T) {
 	for _, name := range builtinprovider.Names() {
 		t.Run(name, func(t *testing.T) {
-			out, code := spawn.Run(t, "validate", "--config", "builtin:"+name)
+			args := []string{"validate"}
+			for _, config := range append(over[name], name) {
+				args = append(args, "--config", "builtin:"+config)
+			}
+			out, code := spawn.Run(t, args...)
 			assert.Zero(t, code, out)
 		})
 	}
 }
 
+// Guarantees: a later configuration can take a pipeline away, and one in which tenants would overwrite each other is refused before
+// anything starts.
+func TestConverters(t *testing.T) {
+	out, code := spawn.Run(t, "validate", "--config", "builtin:all-in-one", "--config", "yaml:service::pipelines::traces: null")
+	assert.Zero(t, code, out)
+	out, code = spawn.Run(t, "validate", "--config", "builtin:gateway", "--config", "yaml:exporters::prometheus::endpoint: localhost:9464",
+		"--config", "yaml:service::pipelines::metrics/out: {processors: [], exporters: [prometheus]}")
+	assert.NotZero(t, code)
+	assert.Contains(t, out, "exporters::prometheus: pipeline metrics/out brings it the series of several tenants")
+}
+
 func TestUnknownBuiltinListsTheKnownOnes(t *testing.T) {
 	out, code := spawn.Run(t, "validate", "--config", "builtin:nope")
 	assert.NotZero(t, code)
-	assert.Contains(t, out, `"builtin:nope" is not a built-in configuration; known: builtin:all-in-one`)
+	assert.Contains(t, out, `"builtin:nope" is not a built-in configuration; known: builtin:agent, builtin:all-in-one, `)
 }
 
 // Scenario: no GPU, no cluster, no engine and no other server, only ports moved so that tests do not collide.

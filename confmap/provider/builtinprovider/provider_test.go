@@ -3,6 +3,7 @@
 package builtinprovider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -26,13 +27,14 @@ func TestSchemeIsValid(t *testing.T) {
 }
 
 func TestNamesAreThePromisedOnes(t *testing.T) {
-	assert.Equal(t, []string{"all-in-one", "dcgm-exporter"}, Names())
+	assert.Equal(t, []string{"agent", "all-in-one", "dcgm-exporter", "gateway", "gateway-kafka", "gateway-part", "judge"}, Names())
 }
 
 func TestUnknownNameListsTheKnownOnes(t *testing.T) {
 	for _, uri := range []string{"builtin:all-in-two", "builtin:", "builtin:../configs/all-in-one", "builtin:all-in-one.yaml"} {
 		_, err := newProvider(zap.NewNop()).Retrieve(context.Background(), uri, nil)
-		assert.EqualError(t, err, fmt.Sprintf("%q is not a built-in configuration; known: builtin:all-in-one, builtin:dcgm-exporter", uri))
+		assert.EqualError(t, err, fmt.Sprintf("%q is not a built-in configuration; known: builtin:agent, "+
+			"builtin:all-in-one, builtin:dcgm-exporter, builtin:gateway, builtin:gateway-kafka, builtin:gateway-part, builtin:judge", uri))
 	}
 }
 
@@ -68,7 +70,8 @@ func TestEverythingIsOnLocalhost(t *testing.T) {
 					assert.Equal(t, "localhost", host, path)
 				}
 			})
-			assert.GreaterOrEqual(t, addresses, least, "the walk has not found the addresses that are there")
+		assert.EqualError(t, err, fmt.Sprintf("%q is not a built-in configuration; known: builtin:agent, "+
+			"builtin:all-in-one, builtin:dcgm-exporter, builtin:gateway, builtin:gateway-kafka, builtin:gateway-part, builtin:judge", uri))
 		})
 	}
 }
@@ -134,20 +137,8 @@ func TestVariables(t *testing.T) {
 	})
 }
 
-// Guarantees: what dcgm-exporter says goes where everything else goes when builtin:all-in-one comes after it.
-func TestTheConfigurationForDcgmExporterGoesBeforeOthers(t *testing.T) {
-	const pipeline = "service::pipelines::metrics/dcgm_exporter::exporters"
-	alone := confmap.NewFromStringMap(resolve(t, "builtin:all-in-one"))
-	both := confmap.NewFromStringMap(resolve(t, "builtin:dcgm-exporter", "builtin:all-in-one"))
-	assert.Equal(t, []any{"forward/raw"}, both.Get(pipeline))
-	for _, key := range []string{"service::pipelines::metrics/prometheus", "exporters::prometheus", "service::telemetry"} {
-		require.NotNil(t, alone.Get(key), key)
-		assert.Equal(t, alone.Get(key), both.Get(key), key)
-	}
-	t.Setenv("DCGM_EXPORTER_TARGETS", "gpu-0:9400, gpu-1:9400")
-	set := confmap.NewFromStringMap(resolve(t, "builtin:dcgm-exporter"))
-	job := set.Get("receivers::prometheus/dcgm_exporter::config::scrape_configs").([]any)[0].(map[string]any)
-	assert.Equal(t, []any{"gpu-0:9400", "gpu-1:9400"}, job["static_configs"].([]any)[0].(map[string]any)["targets"])
+		assert.EqualError(t, err, fmt.Sprintf("%q is not a built-in configuration; known: builtin:agent, "+
+			"builtin:all-in-one, builtin:dcgm-exporter, builtin:gateway, builtin:gateway-kafka, builtin:gateway-part, builtin:judge", uri))
 }
 
 func TestLaterConfigOverrides(t *testing.T) {

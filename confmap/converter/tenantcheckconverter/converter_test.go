@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenantcheckconverter
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// check is what the converter says of a configuration, which it must not change.
+func check(t *testing.T, yaml string) error {
+	t.Helper()
+	retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
+	require.NoError(t, err)
+	conf, err := retrieved.AsConf()
+	require.NoError(t, err)
+	before := maps.Clone(conf.ToStringMap())
+	err = NewFactory().Create(confmap.ConverterSettings{}).Convert(context.Background(), conf)
+	assert.Equal(t, before, conf.ToStringMap())
+	return err
+}
+
+const routed = `
+connectors: {tenant_routing: {}, forward/out: {}, slo: {}}
+exporters:
+  prometheus: {endpoint: "localhost:9464"}
+  prometheus/labels: {endpoint: "localhost:9465", resource_to_telemetry_conversion: {enabled: true}}
+processors:
+  transform/tenant: {metric_statements: ['set(datapoint.attributes["tenant"], resource.attributes["tenant"])']}
+  transform/contexts: {metric_statements: [{context: datapoint, statements: ['set(attributes["tenant"], resource.attributes["tenant"])']}]}
+  transform/other: {metric_statements: ['set(resource.attributes["tenant"], "a")', 'set(datapoint.attributes["team"], "b")']}
+service:
+  pipelines:
+    metrics: {receivers: [otlp], exporters: [tenant_routing]}
+`
+
+// Guarantees: a prometheus exporter in which tenants would overwrite each other is refused, by name and with what would be
+// right, be it directly behind tenant_routing or further on.
+func TestTheTrapIsRefused(t *testing.T) {
+	f := func(pipelines, pipeline string) {
+		t.Helper()
+		assert.EqualError(t, check(t, routed+pipelines), `exporters::prometheus: pipeline `+pipeline+` brings it the series of several tenants, `+
+			`and those of services with the same name would overwrite each other: set resource_to_telemetry_conversion: {enabled: true}, or put `+
+			`the tenant on the points before it, by a transform processor with set(datapoint.attributes["tenant"], resource.attributes["tenant"])`)
+	}
+	f(`    metrics/out: {receivers: [tenant_routing], exporters: [prometheus]}`, "metrics/out")
+	f(`    metrics/out: {receivers: [otlp, tenant_routing], processors: [batch], exporters: [debug, prometheus, prometheus/labels]}`, "metrics/out")
+	f(`    metrics/out: {receivers: [tenant_routing], processors: [transform/other], exporters: [prometheus]}`, "metrics/out")
+	f("    metrics/a: {receivers: [forward/out], exporters: [prometheus]}\n    metrics/b: {receivers: [tenant_routing], exporters: [forward/out]}", "metrics/a")
+	f("    metrics/a: {receivers: [tenant_routing], exporters: [prometheus]}\n    metrics/b: {receivers: [tenant_routing], exporters: [prometheus]}", "metrics/a")
+}
+
+func TestWhatKeepsTenantsApartIsFine(t *testing.T) {
+	f := func(pipelines string) {
+		t.Helper()
+		assert.NoError(t, check(t, routed+pipelines))
+	}
+	f(`    metrics/out: {receivers: [tenant_routing], exporters: [prometheus/labels]}`)
+	f(`    metrics/out: {receivers: [tenant_routing], processors: [batch, transform/tenant], exporters: [prometheus]}`)
+	f(`    metrics/out: {receivers: [tenant_routing], processors: [transform/contexts], exporters: [prometheus]}`)
+	f(`    metrics/out: {receivers: [tenant_routing], exporters: [otlp_http]}`)
+	// Results carry the tenant on their points.
+	f("    metrics/out: {receivers: [tenant_routing], exporters: [slo]}\n    metrics/slo: {receivers: [slo], exporters: [prometheus]}")
+	// What does not come from tenant_routing.
+	f(`    metrics/other: {receivers: [otlp], exporters: [prometheus]}`)
+	f("    logs: {receivers: [otlp], exporters: [tenant_routing]}\n    logs/out: {receivers: [tenant_routing], exporters: [otlp_http]}")
+}
+
+// Guarantees: an exporter for the only tenant of a group is fine, one for a pattern or for everybody else is not.
+func TestThePipelineOfOneTenantIsFine(t *testing.T) {
+	f := func(routing string, ok bool) {
+		t.Helper()
+		err := check(t, `
+connectors: {tenant_routing: `+routing+`}
+exporters: {prometheus: {endpoint: "localhost:9464"}}
+service: {pipelines: {metrics: {receivers: [otlp], exporters: [tenant_routing]}, metrics/acme: {receivers: [tenant_routing], exporters: [prometheus]}}}
+`)
+		assert.Equal(t, ok, err == nil, "%v", err)
+	}
+	f(`{groups: [{name: a, tenants: [acme], pipelines: {metrics: [metrics/acme]}}]}`, true)
+	f(`{groups: [{name: a, tenants: [acme, beta], pipelines: {metrics: [metrics/acme]}}]}`, false)
+	f(`{groups: [{name: a, tenants: ["acme*"], pipelines: {metrics: [metrics/acme]}}]}`, false)
+	f(`{groups: [{name: a, tenants: [acme], pipelines: {metrics: [metrics/acme]}}, {name: b, tenants: [beta], pipelines: {metrics: [metrics/acme]}}]}`, false)
+	f(`{default_pipelines: {metrics: [metrics/acme]}, groups: [{name: a, tenants: [acme], pipelines: {metrics: [metrics/acme]}}]}`, false)
+}
+
+// Guarantees: configurations of other Collectors are left alone, and what is not shaped as a configuration is the Collector's
+// to refuse.
+func TestOtherConfigurationsAreLeftAlone(t *testing.T) {
+	files, err := filepath.Glob("../../../tests/upstream/testdata/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.NoError(t, check(t, string(content)), file)
+	}
+	for _, odd := range []string{`{}`, `service:`, `{service: {pipelines: [a]}, connectors: 5, exporters: {prometheus: }}`, `{service: {pipelines: {metrics: {receivers: tenant_routing, exporters: [5]}}}}`} {
+		assert.NoError(t, check(t, odd), odd)
+	}
+}

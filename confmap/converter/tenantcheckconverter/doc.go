@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tenantcheckconverter refuses configurations in which one tenant's series would overwrite another's without a word.
+//
+// The prometheus exporter makes labels of a resource's service.name, service.namespace and service.instance.id only. Two
+// tenants that run a service of the same name are one series there, unless the exporter turns resource attributes into labels
+// (resource_to_telemetry_conversion) or a processor has put the tenant on the points.
+//
+// It is a confmap converter that converts nothing: of what sees a whole configuration, only a converter is asked by `validate`
+// too, and without having to be configured. An extension with NotifyConfig would be silent for those who have not heard of it.
+// Only pipelines behind a tenant_routing connector are looked at, so what runs in other Collectors runs as it is.
+package tenantcheckconverter

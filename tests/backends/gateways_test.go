@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build backends
+
+package backends
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
+)
+
+// ofTeams are promises on cumulative histograms and on delta counters. In a window either none or all of the events are bad, so
+// that its verdict stays whatever share of it a crash loses.
+const ofTeams = `
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: ttft, annotations: {otelcol-llm.dev/slo-id: "llm:chat:ttft:p50", otelcol-llm.dev/class: latency}}
+spec:
+  service: chat
+  indicator: {metadata: {name: ttft}, spec: {thresholdMetric: {metricSource: {type: opentelemetry, spec: {metric: ttft}}}}}
+  timeWindow: [{duration: 1d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives: [{op: lte, value: 0.8, target: 0.5}]
+---
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: errors, annotations: {otelcol-llm.dev/slo-id: "llm:chat:errors:50", otelcol-llm.dev/class: availability}}
+spec:
+  service: chat
+  indicator:
+    metadata: {name: errors}
+    spec:
+      ratioMetric:
+        counter: true
+        bad: {metricSource: {type: opentelemetry, spec: {metric: failed}}}
+        total: {metricSource: {type: opentelemetry, spec: {metric: requests}}}
+  timeWindow: [{duration: 1d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives: [{target: 0.5}]
+---
+apiVersion: otelcol-llm.dev/v1alpha1
+kind: ViolationPolicy
+metadata: {name: ttft-2x5m}
+spec: {window: 5m, consecutiveWindows: 2, when: {all: [{slo: ttft}]}}
+---
+apiVersion: otelcol-llm.dev/v1alpha1
+kind: ViolationPolicy
+metadata: {name: errors-1x5m}
+spec: {window: 5m, when: {all: [{slo: errors}]}}
+`
+
+// An hour of two teams with six replicas each, told in half a minute.
+const (
+	teamStep     = 15 * time.Second
+	teamSteps    = int(time.Hour / teamStep)
+	teamPace     = 120 * time.Millisecond
+	teamReplicas = 6
+	teamEvents   = 10 // in a step, of a replica
+)
+
+// brokenTeam are the windows, counted from 0, in which all events of a team are bad.
+var brokenTeam = map[string][]int{"team-a": {3, 4, 5, 9, 10}, "team-b": {2, 6, 7, 8, 11}}
+
+// step is what all replicas tell of a step: the histogram since t0, the counters since the step before.
+func teamsAt(t0 time.Time, step int) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	at := t0.Add(time.Duration(step+1)*teamStep - time.Second)
+	for team, broken := range brokenTeam {
+		isBad := func(step int) bool { return slices.Contains(broken, int(time.Duration(step)*teamStep/(5*time.Minute))) }
+		var good, bad uint64
+		for i := range step + 1 {
+			if isBad(i) {
+				bad += teamEvents
+			} else {
+				good += teamEvents
+			}
+		}
+		for replica := range teamReplicas {
+			rm := md.ResourceMetrics().AppendEmpty()
+			rm.Resource().Attributes().PutStr("k8s.namespace.name", team)
+			rm.Resource().Attributes().PutStr("service.name", "chat")
+			rm.Resource().Attributes().PutStr("service.instance.id", fmt.Sprintf("%s-%d", team, replica))
+			sm := rm.ScopeMetrics().AppendEmpty()
+			m := sm.Metrics().AppendEmpty()
+			m.SetName("ttft")
+			m.SetUnit("s")
+			m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			p := m.Histogram().DataPoints().AppendEmpty()
+			p.SetStartTimestamp(pcommon.NewTimestampFromTime(t0))
+			p.SetTimestamp(pcommon.NewTimestampFromTime(at))
+			p.ExplicitBounds().FromRaw([]float64{0.2, 0.8, 3})
+			p.BucketCounts().FromRaw([]uint64{0, good, bad, 0})
+			p.SetCount(good + bad)
+			failed := int64(0)
+			if isBad(step) {
+				failed = teamEvents
+			}
+			for name, n := range map[string]int64{"requests": teamEvents, "failed": failed} {
+				m := sm.Metrics().AppendEmpty()
+				m.SetName(name)
+				m.SetEmptySum().SetIsMonotonic(true)
+				m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+				p := m.Sum().DataPoints().AppendEmpty()
+				p.SetStartTimestamp(pcommon.NewTimestampFromTime(at.Add(-teamStep)))
+				p.SetTimestamp(pcommon.NewTimestampFromTime(at))
+				p.SetIntValue(n)
+			}
+		}
+	}
+	return md
+}
+
+// startAgent runs builtin:agent before Kafka and returns where it takes OTLP.
+func startAgent(t testing.TB, kafka string) (otlp string) {
+	t.Helper()
+	otlp = spawn.FreeEndpoint(t)
+	configs := []string{"builtin:agent"}
+	for path, value := range map[string]string{
+		"receivers::otlp::protocols::grpc::endpoint": spawn.FreeEndpoint(t),
+		"receivers::otlp::protocols::http::endpoint": otlp,
+		"extensions::health_check::endpoint":         spawn.FreeEndpoint(t),
+		"service::pipelines::metrics/llm":            "null", // there is no engine
+		"service::telemetry::metrics::level":         "none",
+	} {
+		configs = append(configs, fmt.Sprintf("yaml:%s: %s", path, value))
+	}
+	c := spawn.Start(t, spawn.Options{Configs: configs, Env: []string{"HOSTNAME=agent", "KAFKA_BROKERS=" + kafka, "OTELCOL_LLM_EXPORTER=kafka"}})
+	c.WaitReady()
+	return "http://" + otlp
+}
+
+// behindKafka is a Kafka that agents fill, and those who judge what comes out: one gateway alone; and two of which each hears a part,
+// with one that is told by both.
+type behindKafka struct {
+	destinations
+	env   []string
+	agent claiming
+	parts [2]*gateway
+	dirs  [2]string
+}
+
+// quick are the settings of who judges a story that is told 120 times as fast as it happened: a second is two minutes of it.
+const quick = "connectors::slo: {checkpoint_interval: 1s, burn_rates: [], refresh_interval: 2s, max_lag: 12h, "
+
+func startBehindKafka(t *testing.T) *behindKafka {
+	t.Helper()
+	slos := filepath.Join(t.TempDir(), "slo.yaml")
+	require.NoError(t, os.WriteFile(slos, []byte(ofTeams), 0o600))
+	kafka := startKafka(t)
+	b := &behindKafka{
+		destinations: destinations{startPrometheusForOTLP(t), startLogStore(t), jaeger{otlp: spawn.FreeEndpoint(t)}},
+		env:          []string{"SLO_CATALOG=" + slos, "KAFKA_BROKERS=" + kafka},
+		agent:        claiming{t: t, otlp: startAgent(t, kafka)},
+	}
+	alone := []string{"builtin:gateway-kafka", "yaml:" + quick + "lateness: 20m, idle_timeout: 10s}",
+		"yaml:service::pipelines::metrics/results::receivers: [slo]", "yaml:service::pipelines::metrics/judged::exporters: [slo]"}
+	for _, signal := range []string{"metrics", "traces", "logs"} {
+		alone = append(alone, fmt.Sprintf("yaml:receivers::kafka/%[1]s::group_id: alone-%[1]s", signal))
+	}
+	startGateway(t, b.destinations, "alone", "", b.env, alone...)
+	for i := range b.parts {
+		b.dirs[i] = t.TempDir()
+		b.startPart(t, i)
+	}
+	startGateway(t, b.destinations, "judge", "", b.env, "builtin:judge", "yaml:"+quick+"lateness: 50m, idle_timeout: 30s}")
+	b.settle(t)
+	return b
+}
+
+// settle sends something that no promise is about, which makes the topics, until both gateways have partitions for good.
+func (b *behindKafka) settle(t *testing.T) {
+	t.Helper()
+	md := pmetric.NewMetrics()
+	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	m.SetName("warm")
+	m.SetEmptyGauge().DataPoints().AppendEmpty().SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+	b.send(md)
+	for _, part := range b.parts {
+		part.WaitLog(`"added": "otlp_metrics[`, 30*time.Second)
+	}
+	time.Sleep(3 * time.Second) // who had them all before gives half of them up
+}
+
+// startPart starts one of the two, again after a Kill.
+func (b *behindKafka) startPart(t *testing.T, i int) {
+	t.Helper()
+	b.parts[i] = startGateway(t, b.destinations, fmt.Sprintf("gateway-%d", i), b.dirs[i], b.env,
+		"builtin:gateway-kafka", "builtin:gateway-part", "yaml:"+quick+"lateness: 20m, idle_timeout: 10s}")
+}
+
+func (b *behindKafka) send(md pmetric.Metrics) {
+	body, err := pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto()
+	b.agent.post("/v1/metrics", body, err)
+}
+
+// verdicts are what who judges has said up to a time, by series.
+type verdicts map[string]float64
+
+// of waits until somebody has judged all up to the end.
+func (b *behindKafka) of(t *testing.T, who string, end time.Time) verdicts {
+	t.Helper()
+	at := end.Add(4 * time.Minute)
+	require.Eventually(t, func() bool {
+		all := b.metrics.samples(t, fmt.Sprintf(`timestamp(slo_state{instance=%q, state="no_data"}) >= %d`, who, end.Unix()), at)
+		return len(all) == 4
+	}, 3*time.Minute, time.Second, "%s has not judged everything", who)
+	time.Sleep(3 * time.Second) // counters tell what the last checkpoint holds
+	v := verdicts{}
+	for _, s := range b.metrics.samples(t, fmt.Sprintf(`last_over_time({__name__=~"slo_(state|sli_events_total|violations_total|error_budget_remaining_ratio|objective)", instance=%q}[3h])`, who), at) {
+		key := fmt.Sprint(s.labels["__name__"], " ", s.labels["tenant"], " ", s.labels["slo_id"], " ", s.labels["outcome"], s.labels["state"], s.labels["slo_policy"])
+		require.NotContains(t, v, key)
+		v[key] = s.value
+	}
+	return v
+}
+
+// events are the log events that somebody told of a tenant, by name and id of the violation.
+func (b *behindKafka) events(t *testing.T, who, tenant string) []string {
+	t.Helper()
+	var all []string
+	for _, r := range b.logs.records(t, tenant, fmt.Sprintf(`service.instance.id:=%q event_name:~"^slo.violation"`, who)) {
+		all = append(all, fmt.Sprint(r["event_name"], " ", r["slo.violation.id"], " ", r["_time"]))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Scenario: an agent puts what the replicas of two teams tell into Apache Kafka, from which two gateways take it, so that each hears some
+// replicas of each team, and tells a third what it has heard. A gateway that hears everything judges the same beside them.
+// Guarantees: both say the same: events, to the one, states, budgets and violations, which have the same ids.
+func TestTwoGatewaysBehindKafkaJudgeAsOne(t *testing.T) {
+	b := startBehindKafka(t)
+	t0 := time.Now().UTC().Truncate(time.Hour).Add(-3 * time.Hour)
+	for step := range teamSteps {
+		b.send(teamsAt(t0, step))
+		time.Sleep(teamPace)
+	}
+	end := t0.Add(time.Hour)
+	alone, judge := b.of(t, "alone", end), b.of(t, "judge", end)
+	assert.Equal(t, float64(teamSteps*teamReplicas*teamEvents),
+		alone["slo_sli_events_total team-a llm:chat:ttft:p50 good"]+alone["slo_sli_events_total team-a llm:chat:ttft:p50 bad"])
+	assert.Equal(t, alone, judge)
+	for team := range brokenTeam {
+		told := b.events(t, "alone", team)
+		assert.NotEmpty(t, told)
+		assert.Equal(t, told, b.events(t, "judge", team))
+	}
+	t.Logf("%d series", len(alone))
+}
+
+// Scenario: as above, and in the middle of a window one of the two gateways is killed, and comes back on the same volume.
+// Guarantees: every verdict and violation is that of the gateway that nobody killed. Of cumulative series nothing is lost; of deltas
+// no more than came to the one that was killed in a checkpoint's interval, and nothing counts twice.
+func TestAGatewayBehindKafkaThatIsKilledLosesAtMostAnInterval(t *testing.T) {
+	b := startBehindKafka(t)
+	t0 := time.Now().UTC().Truncate(time.Hour).Add(-3 * time.Hour)
+	killed := teamSteps/2 + 7 // in the middle of a window that is bad
+	for step := range teamSteps {
+		b.send(teamsAt(t0, step))
+		switch step {
+		case killed:
+			b.parts[0].Kill()
+		case killed + int(2*time.Second/teamPace):
+			b.startPart(t, 0)
+		}
+		time.Sleep(teamPace)
+	}
+	end := t0.Add(time.Hour)
+	alone, judge := b.of(t, "alone", end), b.of(t, "judge", end)
+	// What came to one gateway in a checkpoint's interval and what writing it takes, if all came to that one.
+	const interval = float64((time.Second+500*time.Millisecond)/teamPace) * teamReplicas * teamEvents
+	for key, want := range alone {
+		got, ok := judge[key]
+		require.True(t, ok, key)
+		switch {
+		case strings.HasPrefix(key, "slo_sli_events_total") && strings.Contains(key, "errors"):
+			assert.GreaterOrEqual(t, want, got, "%s: something counts twice", key)
+			assert.LessOrEqual(t, want-got, interval, key)
+			t.Logf("%s: %g of %g", key, got, want)
+		case strings.HasPrefix(key, "slo_error_budget") && strings.Contains(key, "errors"):
+		default:
+			assert.InDelta(t, want, got, 1e-9, key)
+		}
+	}
+	assert.Len(t, judge, len(alone))
+	for team := range brokenTeam {
+		assert.Equal(t, b.events(t, "alone", team), b.events(t, "judge", team))
+	}
+}
+
+// Scenario: fifty namespaces send spans, log records and data points to an agent, claiming to be another tenant; Kafka is between it and two
+// gateways. Guarantees: behind Kafka, too, each tenant of the real servers has its own items, each once, and no other.
+func TestThroughKafkaEveryTenantHasItsOwn(t *testing.T) {
+	kafka := startKafka(t)
+	c := claiming{t, startAgent(t, kafka), "ns-00"}
+	to := startDestinations(t)
+	var g *gateway
+	for i := range 2 {
+		g = startGateway(t, to, fmt.Sprintf("gateway-%d", i), "", []string{"KAFKA_BROKERS=" + kafka}, "builtin:gateway-kafka", "builtin:gateway-part")
+	}
+	names := make([]string, namespaces)
+	for k := range names {
+		names[k] = fmt.Sprintf("ns-%02d", k)
+	}
+	const each, parts = 40, 4
+	now := time.Now()
+	for r := range parts {
+		n := numbers{r * each / parts, (r + 1) * each / parts}
+		c.spans(names, n, now)
+		c.records(names, n, now)
+		c.points(names, n, now)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for _, namespace := range names {
+		g.expect(t, namespace, each, now, deadline)
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribution
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
+)
+
+// Scenario: no cluster, no Kafka, and none of the servers that things are sent to; only ports are moved.
+// Guarantees: the halves of a cluster get ready in every way that they can be laid over each other, and end on SIGTERM.
+func TestTheHalvesOfAClusterStart(t *testing.T) {
+	for name, configs := range map[string][]string{
+		"agent":          {"agent"},
+		"gateway":        {"gateway"},
+		"behind kafka":   {"gateway", "gateway-kafka"},
+		"one of several": {"gateway", "gateway-kafka", "gateway-part"},
+		"judge":          {"gateway", "judge"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var uris []string
+			for _, config := range configs {
+				uris = append(uris, "builtin:"+config)
+			}
+			paths := []string{"receivers::otlp::protocols::grpc::endpoint", "receivers::otlp::protocols::http::endpoint", "extensions::health_check::endpoint"}
+			if configs[0] == "gateway" {
+				paths = append(paths, "extensions::console::endpoint")
+			}
+			for _, path := range paths {
+				uris = append(uris, fmt.Sprintf("yaml:%s: %s", path, spawn.FreeEndpoint(t)))
+			}
+			uris = append(uris, "yaml:service::telemetry::metrics::level: none")
+			// Nobody is there, so nobody else's server on a default port is spoken to.
+			env := []string{"KAFKA_BROKERS=" + spawn.FreeEndpoint(t), "LLM_METRICS_TARGETS=" + spawn.FreeEndpoint(t), "OTELCOL_LLM_GATEWAY=" + spawn.FreeEndpoint(t),
+				"TRACES_ENDPOINT=" + spawn.FreeEndpoint(t), "METRICS_ENDPOINT=http://" + spawn.FreeEndpoint(t), "LOGS_ENDPOINT=http://" + spawn.FreeEndpoint(t)}
+			c := spawn.Start(t, spawn.Options{Configs: uris, Env: env})
+			c.WaitReady()
+			assert.Zero(t, c.Stop())
+			assert.NotContains(t, c.Logs(), "panic:")
+		})
+	}
+}
+
+// Scenario: a client writes on its own resource whose data it is. In a cluster, the API server is asked; here, nobody is.
+// Guarantees: an agent forgets the tenant that it claims, and, where the API server is asked, what it says of k8s.* as well.
+func TestAnAgentForgetsWhatClientsClaim(t *testing.T) {
+	const record = `{"resourceLogs":[{"resource":{"attributes":[{"key":"tenant","value":{"stringValue":"claimed"}},
+		{"key":"k8s.namespace.name","value":{"stringValue":"claimed"}},{"key":"service.name","value":{"stringValue":"chat"}}]},
+		"scopeLogs":[{"logRecords":[{"body":{"stringValue":"hello"}}]}]}]}`
+	for passthrough, claims := range map[string]int{"true": 1, "false": 0} {
+		t.Run(passthrough, func(t *testing.T) {
+			out, otlp := filepath.Join(t.TempDir(), "out.jsonl"), spawn.FreeEndpoint(t)
+			c := spawn.Start(t, spawn.Options{Env: []string{"OTELCOL_LLM_K8S_PASSTHROUGH=" + passthrough, "OTELCOL_LLM_EXPORTER=file"}, Configs: []string{
+				"builtin:agent", "yaml:receivers::otlp::protocols::http::endpoint: " + otlp, "yaml:receivers::otlp::protocols::grpc::endpoint: " + spawn.FreeEndpoint(t),
+				"yaml:extensions::health_check::endpoint: " + spawn.FreeEndpoint(t), "yaml:service::telemetry::metrics::level: none",
+				fmt.Sprintf("yaml:exporters::file: {path: %q, flush_interval: 100ms}", out), "yaml:service::pipelines::metrics/llm: null",
+				"yaml:service::pipelines::metrics: null", "yaml:service::pipelines::traces: null",
+				// All but k8s_attributes, which does not start without an API server.
+				"yaml:service::pipelines::logs::processors: [memory_limiter, resource/claims, transform/claims]",
+			}})
+			c.WaitReady()
+			resp, err := http.Post("http://"+otlp+"/v1/logs", "application/json", strings.NewReader(record))
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, http.StatusOK, resp.StatusCode)
+			require.Eventually(t, func() bool {
+				written, err := os.ReadFile(out)
+				return err == nil && strings.Contains(string(written), `"chat"`) && strings.Count(string(written), `"claimed"`) == claims &&
+					!strings.Contains(string(written), `"tenant"`)
+			}, 10*time.Second, 50*time.Millisecond)
+		})
+	}
+}
