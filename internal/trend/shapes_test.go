@@ -57,13 +57,13 @@ func leak(bytes, share float64) process {
 // blocks leaks in blocks, at random times, as many a hour.
 func blocks(bytes, block, perHour float64) process {
 	return func(r *rand.Rand) func(float64) moment {
-		next := r.ExpFloat64() / perHour
+		next, now := r.ExpFloat64()/perHour, bytes
 		return func(h float64) moment {
 			for h > next {
-				bytes += block
+				now += block
 				next += r.ExpFloat64() / perHour
 			}
-			return moment{bytes, untold, 0}
+			return moment{now, untold, 0}
 		}
 	}
 }
