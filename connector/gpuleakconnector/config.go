@@ -5,6 +5,7 @@ package gpuleakconnector
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -27,6 +28,8 @@ type Config struct {
 	Rules string `mapstructure:"rules"`
 	// Traffic names the metrics of engines.
 	Traffic TrafficConfig `mapstructure:"traffic"`
+	// Objects names the log events in which applications say what they make and release.
+	Objects ObjectsConfig `mapstructure:"objects"`
 	// Lateness is how far event time may lag behind the newest of its source before it comes too late. Verdicts come this much later.
 	Lateness time.Duration `mapstructure:"lateness"`
 	// IdleTimeout is how long a source may be silent before verdicts come without it.
@@ -75,6 +78,25 @@ func defaultTraffic() TrafficConfig {
 	}
 }
 
+// ObjectsConfig names log events.
+type ObjectsConfig struct {
+	// Created and Destroyed are names of events.
+	Created   []string `mapstructure:"created"`
+	Destroyed []string `mapstructure:"destroyed"`
+	// Attribute says what was created or destroyed: engine, context or block.
+	Attribute string `mapstructure:"attribute"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+func defaultObjects() ObjectsConfig {
+	return ObjectsConfig{Created: []string{"gpu.memory.object.created"}, Destroyed: []string{"gpu.memory.object.destroyed"}, Attribute: "gpu.memory.object"}
+}
+
+// Unmarshal refuses null values besides what the Collector refuses.
+func (c *ObjectsConfig) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(conf, c) }
+
 // Unmarshal refuses null values besides what the Collector refuses.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(conf, c) }
 
@@ -97,6 +119,14 @@ func (c *Config) Validate() error {
 	if c.Rules != "" {
 		if _, err := cause.Read(c.Rules); err != nil {
 			errs = append(errs, fmt.Errorf("rules: %w", err))
+		}
+	}
+	if c.Objects.Attribute == "" && len(c.Objects.Created) > 0 {
+		errs = append(errs, errors.New("objects::attribute: must not be empty: it says what was created"))
+	}
+	for _, name := range c.Objects.Created {
+		if slices.Contains(c.Objects.Destroyed, name) {
+			errs = append(errs, fmt.Errorf("objects: %q stands in created and in destroyed: keep one", name))
 		}
 	}
 	for _, limit := range []struct {

@@ -26,6 +26,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 	assert.Equal(t, &Config{
 		MinDuration: time.Hour, MinRise: 0.01, Rules: "testdata/rules.yaml",
 		Traffic:  TrafficConfig{Running: []string{"running"}, Cache: []string{"cache"}, Served: []string{"served"}},
+		Objects:  ObjectsConfig{Created: []string{"made"}, Destroyed: []string{"gone"}, Attribute: "what"},
 		Lateness: 5 * time.Second, IdleTimeout: 10 * time.Second, MaxLag: 10 * time.Minute, MaxProcesses: 1, MaxInputSeries: 2, MaxSources: 3,
 		ProcessTTL: time.Minute, TenantFrom: []string{"team"}, Storage: &diskID, CheckpointInterval: 20 * time.Second,
 		Metrics: emit.Settings{"gpu.leak.rate.bound": {Enabled: &on}},
@@ -49,6 +50,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		"checkpoint_interval: 1ms must be at least 1s",
 		"tenant_from: must name an attribute",
 		`metrics: unknown metric "gpu.leak.rat": did you mean gpu.leak.rate?`)
+	f("gpu_leak/objects", "objects::attribute: must not be empty", `objects: "made" stands in created and in destroyed: keep one`)
 	f("gpu_leak/rise", "min rise: 1 is not in [0, 1)")
 	f("gpu_leak/rules", "rules: open testdata/none.yaml")
 	f("gpu_leak/null", "min_duration: is null")

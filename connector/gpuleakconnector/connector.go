@@ -6,12 +6,14 @@ import (
 	"context"
 
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/shared"
 )
 
-// instance is what the Collector sees: one for each output signal. Only one of them feeds the engine, since each gets every batch.
+// instance is what the Collector sees: one for each pair of input and output signal. Only one of those that take a signal
+// feeds the engine with it, since each gets every batch.
 type instance struct {
 	*shared.Member[*engine]
 	feeds bool
@@ -27,6 +29,14 @@ func (*instance) Capabilities() consumer.Capabilities {
 func (i *instance) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	if i.feeds {
 		i.Engine().consume(ctx, md)
+	}
+	return nil
+}
+
+// ConsumeLogs hears a batch, like ConsumeMetrics.
+func (i *instance) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+	if i.feeds {
+		i.Engine().consumeLogs(ctx, ld)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/connector/connectortest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/metadata"
@@ -120,6 +122,41 @@ func TestWhatCannotBeUsedIsCounted(t *testing.T) {
 	send(newScrape(at.Add(30*time.Minute)).put("cuda.memory.live", 5, "process.pid", 1))
 	send(newScrape(at).put("cuda.memory.live", 5, "process.pid", 1))
 	assert.Equal(t, int64(1), r.counted("points_refused")["late"])
+}
+
+// Scenario: an application says what it makes, once more after a request that was accepted in part.
+func TestWhatApplicationsSayOfTheirObjectsIsHeardOnce(t *testing.T) {
+	r := newRig(t, nil)
+	at := t0.Add(23 * time.Hour)
+	say := func(event, what string, pid any, when time.Time) {
+		ld := plog.NewLogs()
+		rl := ld.ResourceLogs().AppendEmpty()
+		rl.Resource().Attributes().PutStr("host.name", "node-1")
+		record := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+		record.SetEventName(event)
+		record.SetTimestamp(pcommon.NewTimestampFromTime(when))
+		record.Attributes().PutStr("gpu.memory.object", what)
+		if pid != nil {
+			require.NoError(t, record.Attributes().PutEmpty("process.pid").FromRaw(pid))
+		}
+		ld.MarkReadOnly()
+		r.consumeLogs(t.Context(), ld)
+	}
+	for range 2 {
+		say("gpu.memory.object.created", "context", 71, at)
+	}
+	say("gpu.memory.object.destroyed", "context", 71, at.Add(time.Second))
+	say("gpu.memory.object.created", "window", 71, at)
+	say("gpu.memory.object.created", "context", nil, at)
+	say("gpu.memory.object.created", "context", 71, at.Add(2*time.Hour))
+	say("gpu.memory.object.created", "context", 71, time.Unix(0, 0))
+	say("something else", "context", 71, at)
+	assert.Equal(t, map[string]int64{"duplicate": 1, "no_value": 1, "excluded": 1, "future": 1, "no_timestamp": 1}, r.counted("points_refused"))
+	assert.Equal(t, map[string]int64{"": 2}, r.counted("points_accepted"))
+	say("gpu.memory.object.created", "engine", 71, at.Add(30*time.Minute))
+	say("gpu.memory.object.created", "context", 71, at)
+	assert.Equal(t, int64(1), r.counted("points_refused")["late"])
+	assert.Len(t, r.said, 1, "only what is not late can come twice")
 }
 
 // Guarantees: a crash between two checkpoints loses neither the leak that is open nor what memory did before.

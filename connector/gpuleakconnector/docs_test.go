@@ -32,7 +32,7 @@ func TestDocumentationIsCurrent(t *testing.T) {
 
 func TestMetadataAgreesWithTheCode(t *testing.T) {
 	described := doctest.Metadata(t, "connector", NewFactory(), metadata.ScopeName,
-		map[component.StabilityLevel][]string{metadata.Stability: {"metrics_to_metrics", "metrics_to_logs"}})
+		map[component.StabilityLevel][]string{metadata.Stability: {"metrics_to_metrics", "metrics_to_logs", "logs_to_metrics", "logs_to_logs"}})
 	r := newRig(t, nil)
 	r.send(leaking(0).Metrics)
 	r.own.Dropped.Add(t.Context(), 1)
@@ -56,6 +56,7 @@ func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {
 	doctest.Settings(t, createDefaultConfig(), map[string]string{
 		"tenant_from": "`[k8s.namespace.name, service.namespace, service.name]`", "storage": "none", "metrics": "`{}`", "rules": "none",
 		"running": list(of.Running), "cache": list(of.Cache), "served": list(of.Served),
+		"created": list(defaultObjects().Created), "destroyed": list(defaultObjects().Destroyed),
 	})
 }
 

@@ -46,6 +46,7 @@ type engine struct {
 	checked  time.Time // when silent counters were looked for
 	names    map[string]named
 	places   map[uint64]leak.Where // of series
+	said     map[uint64]int64      // event times of records that are not late yet, by what they say
 	results  emit.Pages            // until they are published
 	points   int                   // in results
 	lost     int64                 // points for which there was no room in results
@@ -116,7 +117,7 @@ func (e *engine) begin() error {
 	e.fleet = leak.New(leak.Options{
 		Trend: e.cfg.trend(), Rules: e.rules, MaxProcesses: e.cfg.MaxProcesses, TTL: e.cfg.ProcessTTL, Judged: e.judged, Gone: e.gone,
 	})
-	e.counters, e.events = map[uint64]*counter{}, nil
+	e.counters, e.said, e.events = map[uint64]*counter{}, map[uint64]int64{}, nil
 	return nil
 }
 
@@ -149,7 +150,7 @@ func (e *engine) consume(ctx context.Context, md pmetric.Metrics) {
 		return // not started
 	}
 	e.intake.Metrics(ctx, md, begin.UnixNano())
-	e.fleet.Advance(e.intake.Watermark.Advance(begin.UnixNano(), window.Unset))
+	e.judge(begin.UnixNano())
 	e.own.Consumed(ctx, &e.intake.Counts, e.now().Sub(begin))
 }
 
@@ -158,7 +159,7 @@ func (e *engine) advance(context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
-	e.fleet.Advance(e.intake.Watermark.Advance(now.UnixNano(), window.Unset))
+	e.judge(now.UnixNano())
 	if now.Sub(e.checked) > e.cfg.MaxLag/4 {
 		e.checked = now
 		for id, c := range e.counters {

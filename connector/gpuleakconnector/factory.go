@@ -24,7 +24,9 @@ var engines shared.Group[*engine]
 func NewFactory() connector.Factory {
 	return connector.NewFactory(metadata.Type, createDefaultConfig,
 		connector.WithMetricsToMetrics(createMetricsToMetrics, metadata.Stability),
-		connector.WithMetricsToLogs(createMetricsToLogs, metadata.Stability))
+		connector.WithMetricsToLogs(createMetricsToLogs, metadata.Stability),
+		connector.WithLogsToMetrics(createLogsToMetrics, metadata.Stability),
+		connector.WithLogsToLogs(createLogsToLogs, metadata.Stability))
 }
 
 func createDefaultConfig() component.Config {
@@ -33,6 +35,7 @@ func createDefaultConfig() component.Config {
 		MinDuration:        o.MinDuration,
 		MinRise:            o.MinRise,
 		Traffic:            defaultTraffic(),
+		Objects:            defaultObjects(),
 		Lateness:           30 * time.Second,
 		IdleTimeout:        time.Minute,
 		MaxLag:             time.Hour,
@@ -46,18 +49,26 @@ func createDefaultConfig() component.Config {
 }
 
 func createMetricsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Metrics, error) {
-	return join(set, cfg, func(e *engine) { e.metrics = next })
+	return join(set, cfg, pipeline.SignalMetrics, func(e *engine) { e.metrics = next })
 }
 
 func createMetricsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Metrics, error) {
-	return join(set, cfg, func(e *engine) { e.logs = next })
+	return join(set, cfg, pipeline.SignalMetrics, func(e *engine) { e.logs = next })
 }
 
-func join(set connector.Settings, cfg component.Config, connect func(*engine)) (*instance, error) {
+func createLogsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Logs, error) {
+	return join(set, cfg, pipeline.SignalLogs, func(e *engine) { e.metrics = next })
+}
+
+func createLogsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {
+	return join(set, cfg, pipeline.SignalLogs, func(e *engine) { e.logs = next })
+}
+
+func join(set connector.Settings, cfg component.Config, from pipeline.Signal, connect func(*engine)) (*instance, error) {
 	member, err := engines.Join(cfg, func() (*engine, error) { return newEngine(set, cfg.(*Config)) })
 	if err != nil {
 		return nil, err
 	}
 	connect(member.Engine())
-	return &instance{Member: member, feeds: member.Claim(pipeline.SignalMetrics)}, nil
+	return &instance{Member: member, feeds: member.Claim(from)}, nil
 }

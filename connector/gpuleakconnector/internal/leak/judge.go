@@ -34,6 +34,9 @@ func (f *Fleet) judgeAll(at int64) {
 		}
 		var objects cause.Facts
 		for i, seen := range []*cause.Seen{&objects.Engine, &objects.Context, &objects.Block} {
+			if p.objects[i].Since() != 0 {
+				f.judge.Add(&p.objects[i], at-1, p.counts[i]+1)
+			}
 			_, *seen = f.look(&p.objects[i], at, math.NaN())
 		}
 		for _, place := range p.places {

@@ -327,3 +327,24 @@ func TestAStateOfOtherSettingsIsNotTakenUp(t *testing.T) {
 	_, err := other.Restore(h, nil)
 	assert.ErrorContains(t, err, "min_duration was")
 }
+
+// Scenario: an application makes a context every five minutes and releases a tenth of them. Guarantees: that is the cause.
+func TestWhatTheApplicationDoesNotReleaseIsTheCause(t *testing.T) {
+	f := func(every, release int, want string) {
+		t.Helper()
+		r, tick := newRig(t, nil), 0
+		r.run(5, func(at int64, h float64) {
+			r.hear(at, Used, server, 40*gib*(1+0.01*h))
+			if tick++; tick%every == 0 {
+				r.hear(at, Contexts, serving, 1)
+			}
+			if release > 0 && tick%release == 0 {
+				r.hear(at+1, Contexts, serving, -1)
+			}
+		})
+		assert.Equal(t, want, r.last("71", "GPU-0").cause)
+	}
+	f(10, 100, "context_not_released")
+	f(10, 10, "unknown")
+	f(1000, 0, "unknown")
+}

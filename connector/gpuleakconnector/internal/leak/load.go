@@ -28,7 +28,7 @@ func (f *Fleet) loads(p *Process, o *observation) {
 	case Engines, Contexts, Blocks:
 		i := o.kind - Engines
 		p.counts[i] = max(p.counts[i]+value, 0)
-		f.judge.Add(&p.objects[i], o.at, p.counts[i]+1) // none is not near zero
+		f.judge.Add(&p.objects[i], o.at, p.counts[i]+1) // none is not near zero; judgeAll repeats it while nothing is said
 		return
 	}
 	for _, place := range p.places {
