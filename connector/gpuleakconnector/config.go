@@ -20,6 +20,8 @@ import (
 
 // Config is the configuration of the gpu_leak connector.
 type Config struct {
+	// Catalog is the id of the slo_catalog extension whose promises a leak is held against. Without it, none are.
+	Catalog *component.ID `mapstructure:"catalog"`
 	// MinDuration is how long memory must have grown before that is a leak, unless nothing is left before.
 	MinDuration time.Duration `mapstructure:"min_duration"`
 	// MinRise is the least growth that matters, as a share of the memory in use.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap/xconfmap"
 
@@ -22,8 +23,9 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 
 	cfg, err = configtest.Read(t, "testdata/config.yaml", "gpu_leak/all", defaults())
 	require.NoError(t, err)
-	on := true
+	on, other := true, component.MustNewIDWithName("slo_catalog", "other")
 	assert.Equal(t, &Config{
+		Catalog:     &other,
 		MinDuration: time.Hour, MinRise: 0.01, Rules: "testdata/rules.yaml",
 		Traffic:  TrafficConfig{Running: []string{"running"}, Cache: []string{"cache"}, Served: []string{"served"}},
 		Objects:  ObjectsConfig{Created: []string{"made"}, Destroyed: []string{"gone"}, Attribute: "what"},

@@ -5,6 +5,7 @@ package gpuleakconnector
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/doctest"
 	"github.com/otelcol-llm/otelcol-llm/internal/lifecycletest"
+	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
 
 // Scenario: a server leaks 1 % an hour. Guarantees: states, rates and the event look as the contract says.
@@ -122,6 +125,42 @@ func TestWhatCannotBeUsedIsCounted(t *testing.T) {
 	send(newScrape(at.Add(30*time.Minute)).put("cuda.memory.live", 5, "process.pid", 1))
 	send(newScrape(at).put("cuda.memory.live", 5, "process.pid", 1))
 	assert.Equal(t, int64(1), r.counted("points_refused")["late"])
+}
+
+// known is a catalog.
+type known struct{ slos *openslo.Catalog }
+
+func (k known) Catalog() *openslo.Catalog { return k.slos }
+
+// Scenario: 8 requests run, of which each takes 5 GiB, and 8 GiB are promised; 0.4 GiB an hour leak. Guarantees: the event says that this
+// promise breaks in some 60 hours, and that of the service when nothing is left; others' promises are not named.
+func TestALeakNamesThePromisesThatItWillBreak(t *testing.T) {
+	var docs string
+	for _, block := range doctest.Blocks(t) {
+		if strings.Contains(block, "kind: SLO") {
+			docs = block
+		}
+	}
+	for _, service := range []string{"chat", "other"} {
+		docs += "---\n" + strings.NewReplacer("name: chat-memory", "name: "+service+"-ttft", "llm:chat:memory:request", "llm:"+service+":ttft:p95", "class: cost", "class: latency",
+			"service: chat", "service: "+service, "gpu.memory.per_request, unit: bytes", "ttft, unit: s", "8589934592", "0.8").Replace(docs[:strings.Index(docs+"---", "---")])
+	}
+	slos, err := openslo.Parse(openslo.Source{Name: "slo.yaml", Data: []byte(docs)})
+	require.NoError(t, err)
+	r := newRig(t, nil)
+	r.source = known{slos}
+	for tick := range 4 * 120 {
+		s := leaking(float64(tick) / 120)
+		s.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.name", "chat")
+		r.send(s.Metrics)
+	}
+	require.Len(t, r.records(), 1)
+	got := r.records()[0].Attributes().AsRaw()
+	assert.Equal(t, []any{"llm:chat:memory:request", "llm:chat:ttft:p95"}, got["slo.ids"])
+	within := got["gpu.leak.slo_breaks_in"].([]any)
+	assert.InEpsilon(t, (64-41.3)/0.4*3600, within[0], 0.02)
+	assert.InEpsilon(t, (79-41.3)/0.4*3600, within[1], 0.02)
+	assert.Contains(t, r.records()[0].Body().Str(), "; it will break llm:chat:memory:request in 5")
 }
 
 // Scenario: an application says what it makes, once more after a request that was accepted in part.

@@ -17,10 +17,12 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/cause"
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/leak"
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/catalog"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
@@ -37,6 +39,7 @@ type engine struct {
 	tenants *tenant.Resolver
 	enabled emit.Enabled
 	rules   cause.Rules
+	source  catalog.Source // nil without one
 
 	// mu guards what follows. It is never held while something is sent or written.
 	mu       sync.Mutex
@@ -82,8 +85,14 @@ func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
 
 // Start takes up what was known before and begins to tell what is found.
 func (e *engine) Start(ctx context.Context, host component.Host) error {
+	var err error
+	if e.cfg.Catalog != nil {
+		if e.source, err = catalog.From(host, *e.cfg.Catalog); err != nil {
+			return err
+		}
+	}
 	e.mu.Lock()
-	err := e.begin()
+	err = e.begin()
 	e.mu.Unlock()
 	if err != nil {
 		return err
@@ -115,10 +124,30 @@ func (e *engine) begin() error {
 		MaxInputs: e.cfg.MaxInputSeries, TTL: e.cfg.MaxLag, Tenants: e.tenants, Take: e.listen, Logger: e.set.Logger,
 	})
 	e.fleet = leak.New(leak.Options{
-		Trend: e.cfg.trend(), Rules: e.rules, MaxProcesses: e.cfg.MaxProcesses, TTL: e.cfg.ProcessTTL, Judged: e.judged, Gone: e.gone,
+		Trend: e.cfg.trend(), Rules: e.rules, Objectives: e.objectives, MaxProcesses: e.cfg.MaxProcesses, TTL: e.cfg.ProcessTTL, Judged: e.judged, Gone: e.gone,
 	})
 	e.counters, e.said, e.events = map[uint64]*counter{}, map[uint64]int64{}, nil
 	return nil
+}
+
+// objectives are the promises that a leak can break.
+func (e *engine) objectives() (all []leak.Objective) {
+	if e.source == nil {
+		return nil
+	}
+	slos := e.source.Catalog().SLOs
+	for i := range slos {
+		slo := &slos[i]
+		o := leak.Objective{ID: slo.ID, Service: slo.Service}
+		if t := slo.Indicator.Threshold; t != nil && selection.SameMetric(perRequest.Name, t.Metric) {
+			if slo.Objective.Op == openslo.OpGTE || slo.Objective.Op == openslo.OpGT {
+				continue // growth does not break it
+			}
+			o.PerRequest = slo.Objective.Value
+		}
+		all = append(all, o)
+	}
+	return all
 }
 
 // Shutdown tells what is left to tell, and keeps the rest.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/leak"
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 )
 
 // The names of the log events.
@@ -134,6 +135,13 @@ func record(r plog.LogRecord, ev *leak.Event) {
 	number("gpu.leak.per_served_request", ev.PerServed)
 	m.PutDouble("gpu.leak.observed_for", ev.Span.Seconds())
 	m.PutBool("gpu.leak.at_equal_traffic", ev.Adjusted)
+	if len(ev.Promises) > 0 {
+		ids, within := m.PutEmptySlice(labels.SLOIDs), m.PutEmptySlice("gpu.leak.slo_breaks_in")
+		for _, p := range ev.Promises {
+			ids.AppendEmpty().SetStr(p.ID)
+			within.AppendEmpty().SetDouble(p.Within)
+		}
+	}
 	if ev.Cause != "" {
 		m.PutStr("gpu.leak.cause", ev.Cause)
 		m.PutStr("gpu.leak.verify", ev.Verify)

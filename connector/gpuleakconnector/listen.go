@@ -223,6 +223,7 @@ func (e *engine) locate(b *intake.Batch, kind leak.Kind, point pcommon.Map) leak
 		w.PID = text("process.pid")
 	}
 	if kind >= leak.Running {
+		w.Service = text("service.name")
 		return w
 	}
 	if kind <= leak.Live {

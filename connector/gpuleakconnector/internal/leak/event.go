@@ -31,6 +31,7 @@ type Event struct {
 	Span                                                                             time.Duration
 	Adjusted                                                                         bool
 	Cause, Explanation, Verify, Text                                                 string
+	Promises                                                                         []Promise // that it will break, the first one first
 }
 
 // opened is a leak that is open.
@@ -109,6 +110,9 @@ func (f *Fleet) event(p *Process, place *Place, at int64, isOpen bool, why strin
 		ev.Cause, ev.Explanation = c.Cause, cause.Explain(c.Text, p.PID, place.Device)
 		ev.Verify = cause.Explain(c.Verify, p.PID, place.Device)
 	}
+	if f.options.Objectives != nil {
+		ev.Promises = breaks(place, f.options.Objectives())
+	}
 	ev.Text = text(&ev)
 	return ev
 }
@@ -136,6 +140,12 @@ func text(ev *Event) string {
 		fmt.Fprintf(&b, "; nothing is left in %s", hours(ev.Exhaustion))
 		if !math.IsInf(ev.ExhaustionHigh, 1) {
 			fmt.Fprintf(&b, " (%s to %s)", hours(ev.ExhaustionLow), hours(ev.ExhaustionHigh))
+		}
+	}
+	if len(ev.Promises) > 0 {
+		fmt.Fprintf(&b, "; it will break %s in %s", ev.Promises[0].ID, hours(ev.Promises[0].Within))
+		if more := len(ev.Promises) - 1; more > 0 {
+			fmt.Fprintf(&b, ", and %d more", more)
 		}
 	}
 	if ev.Explanation != "" {

@@ -47,6 +47,7 @@ type ID struct {
 type Where struct {
 	Host, PID, Device string
 	Executable        string
+	Service           string  // service.name, for traffic
 	Labels            []Label // container, pod, tenant …; in order
 	Series            uint64  // tells what is to be added up of one process apart
 }
@@ -76,6 +77,8 @@ const (
 type Options struct {
 	Trend trend.Options
 	Rules cause.Rules
+	// Objectives are the promises as they are now; nil knows none.
+	Objectives func() []Objective
 	// MaxProcesses bounds processes and devices, each; TTL is how long, in event time, one is known of which nothing is heard while its
 	// host says something.
 	MaxProcesses int
@@ -110,6 +113,7 @@ type observation struct {
 type Process struct {
 	ID
 	Executable string
+	Service    string // whose requests it works on, as its traffic says; "" where that is not known
 	Labels     []Label
 	places     []*Place
 	load       load
@@ -247,6 +251,7 @@ func (f *Fleet) take(o *observation) {
 		}
 		if p := f.processes[ID{Host: w.Host, PID: w.PID}]; p != nil {
 			p.load.own = true
+			p.Service = cmp.Or(w.Service, p.Service)
 			f.loads(p, o)
 		}
 	}

@@ -26,6 +26,7 @@ type PendingState struct {
 	Process ID
 	Series  uint64
 	Program string
+	Service string
 	Labels  []Label
 	Value   float64
 }
@@ -35,6 +36,7 @@ type ProcessState struct {
 	_           struct{} `cbor:",toarray"`
 	ID          ID
 	Program     string
+	Service     string
 	Labels      []Label
 	Heard       int64
 	Limit, Used float64 // below 0 where they are not known
@@ -63,7 +65,7 @@ func (f *Fleet) State() (Head, map[int][]ProcessState) {
 	for _, o := range f.pending {
 		w := &o.where
 		h.Pending = append(h.Pending, PendingState{
-			At: o.at, Kind: o.kind, Process: ID{Host: w.Host, PID: w.PID, Device: w.Device}, Series: w.Series, Program: w.Executable, Labels: w.Labels, Value: o.value,
+			At: o.at, Kind: o.kind, Process: ID{Host: w.Host, PID: w.PID, Device: w.Device}, Series: w.Series, Program: w.Executable, Service: w.Service, Labels: w.Labels, Value: o.value,
 		})
 	}
 	shards := map[int][]ProcessState{}
@@ -80,7 +82,7 @@ func (f *Fleet) State() (Head, map[int][]ProcessState) {
 
 func (p *Process) state() ProcessState {
 	st := ProcessState{
-		ID: p.ID, Program: p.Executable, Labels: p.Labels, Heard: p.heard, Limit: orBelow(p.limit), Used: orBelow(p.used), Own: p.load.own,
+		ID: p.ID, Program: p.Executable, Service: p.Service, Labels: p.Labels, Heard: p.heard, Limit: orBelow(p.limit), Used: orBelow(p.used), Own: p.load.own,
 		Running: clone(p.load.running), KV: clone(p.load.cache), Counts: p.counts,
 	}
 	if p.open != nil {
@@ -115,7 +117,7 @@ func (f *Fleet) Restore(h Head, processes []ProcessState) (left int, err error) 
 			return 0, fmt.Errorf("a point of kind %d, %v, waits: is none", o.Kind, o.Value)
 		}
 		f.pending = append(f.pending, observation{o.At, o.Kind, Where{
-			Host: o.Process.Host, PID: o.Process.PID, Device: o.Process.Device, Executable: o.Program, Labels: o.Labels, Series: o.Series,
+			Host: o.Process.Host, PID: o.Process.PID, Device: o.Process.Device, Executable: o.Program, Service: o.Service, Labels: o.Labels, Series: o.Series,
 		}, o.Value})
 	}
 	for i := range processes {
@@ -139,7 +141,7 @@ func (f *Fleet) Restore(h Head, processes []ProcessState) (left int, err error) 
 
 func (f *Fleet) restore(st *ProcessState) (*Process, error) {
 	p := &Process{
-		ID: st.ID, Executable: st.Program, Labels: st.Labels, heard: st.Heard, open: st.Open, limit: orNaN(st.Limit), used: orNaN(st.Used),
+		ID: st.ID, Executable: st.Program, Service: st.Service, Labels: st.Labels, heard: st.Heard, open: st.Open, limit: orNaN(st.Limit), used: orNaN(st.Used),
 		load: load{own: st.Own, running: st.Running, cache: st.KV}, counts: st.Counts,
 	}
 	if st.ID.PID == "" && len(st.Places) == 0 || max(len(st.Running), len(st.KV)) > maxLoads {
