@@ -90,6 +90,13 @@ func TestACacheThatFillsNearlyAllIsSoonNoLeak(t *testing.T) {
 	assert.NotEqual(t, Suspect, w.last.State)
 }
 
+// Scenario: a process that leaks begins anew, with the same process id. Guarantees: so does the verdict.
+func TestAProcessThatBeginsAnewDoesNotLeakYet(t *testing.T) {
+	w := watch(DefaultOptions(), noisy(small, 0.5, restarts(20*gib, 0.02, 5)), 1, 5.2, 80*gib)
+	assert.Less(t, w.first[Leaking], 4.0)
+	assert.Equal(t, OK, w.last.State)
+}
+
 // Guarantees: a verdict needs to be found for a while, and the worst that was found all the while counts.
 func TestAVerdictTakesItsTime(t *testing.T) {
 	o := Options{Enter: 10, Leave: 30}

@@ -205,7 +205,8 @@ func (s *Series) restart(at, width int64) {
 	for i := range s.cells {
 		s.cells[i].n, s.cells[i].bytes = 0, 0 // what is left is load that came ahead of the memory
 	}
-	s.anew, s.since, s.last, s.low, s.first, s.found = at, 0, point{}, point{}, perRequest{}, [topLevel + 1]finding{}
+	s.anew, s.since, s.last, s.low, s.first = at, 0, point{}, point{}, perRequest{}
+	s.verdict, s.found = verdict{}, [topLevel + 1]finding{}
 }
 
 // forget drops the cells that begin before an index.

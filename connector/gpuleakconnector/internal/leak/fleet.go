@@ -210,9 +210,13 @@ func (f *Fleet) Advance(watermark int64) {
 	done := 0
 	for f.judged+every <= watermark {
 		at := f.judged + every
-		if done == len(f.pending) && len(f.processes)+len(f.devices) == 0 {
-			f.judged = watermark - watermark%every // nobody to judge
-			break
+		until := watermark
+		if done < len(f.pending) {
+			until = min(until, f.pending[done].at)
+		}
+		if quiet := f.quiet(at, until); quiet > at {
+			f.judged = quiet - quiet%every // nobody to judge
+			continue
 		}
 		for done < len(f.pending) && f.pending[done].at < at {
 			f.take(&f.pending[done])
@@ -222,6 +226,19 @@ func (f *Fleet) Advance(watermark int64) {
 		f.judgeAll(at)
 	}
 	f.pending = slices.Delete(f.pending, 0, done)
+}
+
+// quiet is until when, from a time on, there is nobody to judge: all are silent, and are waited for.
+func (f *Fleet) quiet(at, until int64) int64 {
+	for _, of := range []map[ID]*Process{f.devices, f.processes} {
+		for _, p := range of {
+			if at-p.heard <= int64(f.options.TTL) {
+				return at
+			}
+			until = min(until, p.heard+max(int64(silence), int64(f.options.TTL)))
+		}
+	}
+	return until
 }
 
 // take gives a point to what it is about.

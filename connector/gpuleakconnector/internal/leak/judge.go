@@ -39,14 +39,23 @@ func (f *Fleet) judgeAll(at int64) {
 			}
 			_, *seen = f.look(&p.objects[i], at, math.NaN())
 		}
+		whole := p.whole()
+		if whole != nil {
+			_, objects.Live = f.look(&whole.live, at, math.NaN())
+		}
 		for _, place := range p.places {
+			if place == whole {
+				continue
+			}
 			facts, id := objects, ID{Host: p.Host, Device: place.Device}
 			place.left = math.NaN()
 			if of := f.devices[id]; of != nil {
 				place.left, facts.Device = of.limit-of.used, devices[id]
 			}
-			var live trend.Result
-			live, facts.Live = f.look(&place.live, at, place.left)
+			live, seen := f.look(&place.live, at, place.left)
+			if place.live.Since() != 0 {
+				facts.Live = seen
+			}
 			place.Result, facts.Process = f.look(&place.used, at, place.left)
 			if place.used.Since() == 0 {
 				place.Result = live
@@ -84,6 +93,26 @@ func (f *Fleet) silent(p *Process, at int64, newest map[string]int64, why string
 	return true
 }
 
+// whole is what a process has allocated on whatever device, where the driver tells its memory by device: it says why, and is not judged
+// besides. It is nil where there is none.
+func (p *Process) whole() (whole *Place) {
+	byDevice := false
+	for _, place := range p.places {
+		if place.Device == "" && place.used.Since() == 0 {
+			whole = place
+		} else if place.used.Since() != 0 {
+			byDevice = true
+		}
+	}
+	if !byDevice {
+		return nil
+	}
+	if whole != nil {
+		whole.Result = trend.Result{}
+	}
+	return whole
+}
+
 // look judges a series, and says whether it grows.
 func (f *Fleet) look(s *trend.Series, at int64, left float64) (trend.Result, cause.Seen) {
 	if s.Since() == 0 {
@@ -110,8 +139,9 @@ func (f *Fleet) explain(place *Place, facts cause.Facts) {
 
 // tell says what was found of all memory of a process.
 func (f *Fleet) tell(p *Process, at int64) {
+	whole := p.whole()
 	for _, place := range p.places {
-		if f.options.Judged != nil {
+		if place != whole && f.options.Judged != nil {
 			f.options.Judged(place, at)
 		}
 	}

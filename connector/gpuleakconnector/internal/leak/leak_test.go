@@ -189,6 +189,33 @@ func TestFragmentationIsToldFromAllocationsThatAreNotFreed(t *testing.T) {
 	f(func(h float64) float64 { return 20*gib + 0.4*gib*h }, "allocation_not_freed")
 }
 
+// Scenario: the same, where what is allocated is not told by device.
+func TestAllocationsOfAProcessAsAWholeSayWhyAndAreNotJudgedBesides(t *testing.T) {
+	r, random := newRig(t, nil), rand.New(rand.NewPCG(3, 1))
+	r.run(5, func(at int64, h float64) {
+		r.hear(at, Used, server, 40*gib*(1+0.01*h)+noise(random))
+		r.hear(at, Live, serving, 20*gib+noise(random))
+	})
+	assert.Equal(t, "fragmentation", r.last("71", "GPU-0").cause)
+	assert.Equal(t, told{}, r.last("71", ""))
+}
+
+// Guarantees: a host that is silent for months is passed over at once, and is forgotten after a day.
+func TestALongSilenceCostsNothing(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.MaxProcesses = 5000 })
+	for pid := range 5000 {
+		w := server
+		w.PID = fmt.Sprint(pid)
+		r.hear(t0, Used, w, gib)
+	}
+	begin := time.Now()
+	r.advance(t0 + int64(300*24*time.Hour))
+	assert.Less(t, time.Since(begin), 20*time.Second)
+	assert.Zero(t, r.Len())
+	require.Len(t, r.gone, 5000)
+	assert.InDelta(t, 24, float64(r.gone[0].at-t0)/float64(time.Hour), 0.1)
+}
+
 func TestMemoryOfNobodyIsTheDevices(t *testing.T) {
 	r, random := newRig(t, nil), rand.New(rand.NewPCG(4, 1))
 	r.run(5, func(at int64, h float64) {
