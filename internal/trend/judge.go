@@ -83,7 +83,11 @@ func (j *Judge) Judge(s *Series, now int64, left float64) Result {
 	last := j.look(s, left)
 	raw, on, why := conclude(s.found[:last+1], &j.options, left)
 	r := Result{Why: why, Rate: unknown, Exhaustion: unknown, PerServed: math.NaN()}
-	r.State = s.verdict.next(&j.options, raw, now)
+	before := s.verdict.state
+	r.State = s.verdict.next(&j.options, raw, now, j.rests(s, now))
+	if r.State == Leaking && before != Leaking && on != nil {
+		s.verdict.proof = proof{Work: j.work(s, now-int64(on.span*1e9)), Bytes: s.last.Value}
+	}
 	if on != nil {
 		r.Rate, r.Adjusted, r.Span = on.rate, on.adjusted, time.Duration(on.span*1e9)
 		r.Exhaustion = exhaustion(on.rate, left)

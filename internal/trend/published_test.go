@@ -3,6 +3,7 @@
 package trend
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -90,6 +91,46 @@ func TestACacheThatFillsNearlyAllIsSoonNoLeak(t *testing.T) {
 	assert.NotEqual(t, Suspect, w.last.State)
 }
 
+// Scenario: each request leaves 0.2 MiB behind, and there are requests by day only, for nine hours, or more and fewer of them. Guarantees: the
+// leak is found on the first day, and is one leak for three days: it rests by night. When it is mended, though the process goes on, it is over
+// within a day's work.
+func TestALeakThatRestsByNightIsOneLeak(t *testing.T) {
+	office := func(r *rand.Rand, h float64) float64 {
+		if math.Mod(h, 24) < 9 {
+			return 20 + r.NormFloat64()
+		}
+		return 0
+	}
+	f := func(traffic func(*rand.Rand, float64) float64) {
+		t.Helper()
+		r := rand.New(rand.NewPCG(1, 1))
+		j, s, leaked, changes, last := NewJudge(DefaultOptions()), new(Series), 0.0, 0, OK
+		for tick := range 96 * 360 {
+			at, h := t0+int64(tick)*int64(10*time.Second), float64(tick)/360
+			n := traffic(r, h)
+			if h < 72 {
+				leaked += n / 2 * 0.2 * mib
+			}
+			j.Add(s, at, 40*gib+leaked+r.NormFloat64()*small)
+			j.Running(s, at, n)
+			if tick%6 != 0 {
+				continue
+			}
+			if state := j.Judge(s, at, 40*gib-leaked).State; (state == Leaking) != (last == Leaking) {
+				changes++
+				if last = state; changes == 1 {
+					assert.Less(t, h, 12.0)
+				} else {
+					assert.Greater(t, h, 72.0)
+				}
+			}
+		}
+		assert.Equal(t, 2, changes)
+	}
+	f(office)
+	f(func(r *rand.Rand, h float64) float64 { return math.Round(day(r, h, 6)) })
+}
+
 // Scenario: a process that leaks begins anew, with the same process id. Guarantees: so does the verdict.
 func TestAProcessThatBeginsAnewDoesNotLeakYet(t *testing.T) {
 	w := watch(DefaultOptions(), noisy(small, 0.5, restarts(20*gib, 0.02, 5)), 1, 5.2, 80*gib)
@@ -103,7 +144,7 @@ func TestAVerdictTakesItsTime(t *testing.T) {
 	var v verdict
 	f := func(now int64, found, want State) {
 		t.Helper()
-		assert.Equal(t, want, v.next(&o, found, now))
+		assert.Equal(t, want, v.next(&o, found, now, false))
 	}
 	f(100, Leaking, OK)
 	f(105, Suspect, OK)
@@ -117,6 +158,10 @@ func TestAVerdictTakesItsTime(t *testing.T) {
 	f(170, OK, Plateau)
 	f(171, OK, Plateau)
 	f(201, OK, OK)
+	v = verdict{state: Leaking}
+	assert.Equal(t, Leaking, v.next(&o, OK, 1, true))
+	assert.Equal(t, Leaking, v.next(&o, OK, 100, true), "it rests")
+	assert.Equal(t, OK, v.next(&o, OK, 101, false))
 }
 
 // Guarantees: the unit does not matter, nor when it is, as long as cells are cut alike.

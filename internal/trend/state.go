@@ -17,6 +17,7 @@ type SeriesState struct {
 	Cells               []CellState
 	State, Least, Most  State
 	Worse, Better       int64
+	Proof               proof
 }
 
 // CellState is a cell at rest.
@@ -33,7 +34,7 @@ func (s *Series) State() SeriesState {
 	v := &s.verdict
 	st := SeriesState{
 		Newest: s.newest, Since: s.since, Anew: s.anew, Last: s.last, Low: s.low, First: s.first,
-		State: v.state, Least: v.least, Most: v.most, Worse: v.worse, Better: v.better,
+		State: v.state, Least: v.least, Most: v.most, Worse: v.worse, Better: v.better, Proof: v.proof,
 		Cells: make([]CellState, len(s.cells)),
 	}
 	for i, c := range s.cells {
@@ -51,7 +52,7 @@ func (s *Series) Restore(st SeriesState) error {
 	if max(st.State, st.Least, st.Most) > Leaking {
 		return fmt.Errorf("state of a series: %d, %d, %d: want at most %d", st.State, st.Least, st.Most, Leaking)
 	}
-	for _, v := range [...]float64{st.Last.Value, st.Low.Value, st.First.Bytes, st.First.Running} {
+	for _, v := range [...]float64{st.Last.Value, st.Low.Value, st.First.Bytes, st.First.Running, st.Proof.Work, st.Proof.Bytes} {
 		if !valid(v) {
 			return fmt.Errorf("values %v, %v and sums %v, %v: want finite numbers, not below 0", st.Last.Value, st.Low.Value, st.First.Bytes, st.First.Running)
 		}
@@ -81,7 +82,7 @@ func (s *Series) Restore(st SeriesState) error {
 	}
 	*s = Series{
 		cells: cells, newest: st.Newest, since: st.Since, anew: st.Anew, last: st.Last, low: st.Low, first: st.First,
-		verdict: verdict{state: st.State, least: st.Least, most: st.Most, worse: st.Worse, better: st.Better},
+		verdict: verdict{state: st.State, least: st.Least, most: st.Most, worse: st.Worse, better: st.Better, proof: st.Proof},
 	}
 	return nil
 }
