@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuleakconnector
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pipeline"
+
+	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/shared"
+	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
+	"github.com/otelcol-llm/otelcol-llm/internal/trend"
+)
+
+// engines are shared between the instances that serve different signals of one connector.
+var engines shared.Group[*engine]
+
+// NewFactory returns the factory of the gpu_leak connector.
+func NewFactory() connector.Factory {
+	return connector.NewFactory(metadata.Type, createDefaultConfig,
+		connector.WithMetricsToMetrics(createMetricsToMetrics, metadata.Stability),
+		connector.WithMetricsToLogs(createMetricsToLogs, metadata.Stability),
+		connector.WithLogsToMetrics(createLogsToMetrics, metadata.Stability),
+		connector.WithLogsToLogs(createLogsToLogs, metadata.Stability))
+}
+
+func createDefaultConfig() component.Config {
+	o := trend.DefaultOptions()
+	return &Config{
+		MinDuration:        o.MinDuration,
+		MinRise:            o.MinRise,
+		Traffic:            defaultTraffic(),
+		Objects:            defaultObjects(),
+		Lateness:           30 * time.Second,
+		IdleTimeout:        time.Minute,
+		MaxLag:             time.Hour,
+		MaxProcesses:       4096,
+		MaxInputSeries:     100_000,
+		MaxSources:         10_000,
+		ProcessTTL:         10 * time.Minute,
+		TenantFrom:         tenant.DefaultKeys(),
+		CheckpointInterval: time.Minute,
+	}
+}
+
+func createMetricsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Metrics, error) {
+	return join(set, cfg, pipeline.SignalMetrics, func(e *engine) { e.metrics = next })
+}
+
+func createMetricsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Metrics, error) {
+	return join(set, cfg, pipeline.SignalMetrics, func(e *engine) { e.logs = next })
+}
+
+func createLogsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Logs, error) {
+	return join(set, cfg, pipeline.SignalLogs, func(e *engine) { e.metrics = next })
+}
+
+func createLogsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {
+	return join(set, cfg, pipeline.SignalLogs, func(e *engine) { e.logs = next })
+}
+
+func join(set connector.Settings, cfg component.Config, from pipeline.Signal, connect func(*engine)) (*instance, error) {
+	member, err := engines.Join(cfg, func() (*engine, error) { return newEngine(set, cfg.(*Config)) })
+	if err != nil {
+		return nil, err
+	}
+	connect(member.Engine())
+	return &instance{Member: member, feeds: member.Claim(from)}, nil
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leak
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/cause"
+	"github.com/otelcol-llm/otelcol-llm/internal/trend"
+)
+
+// Event is a leak that opens or closes. It is plain values, for checkpoints, so the order of the fields is part of the format.
+type Event struct {
+	_          struct{} `cbor:",toarray"`
+	Opened     bool
+	ID         string // the same for both, and whenever the same is judged again
+	Time       int64  // event time of the verdict
+	Since      int64  // when it was opened
+	Process    ID
+	Device     string // of which the process takes most
+	Executable string
+	Labels     []Label
+	// NaN does not stand in a checkpoint: what is not known is below 0.
+	Memory, Left, Rate, RateLow, RateHigh, Exhaustion, ExhaustionLow, ExhaustionHigh float64
+	PerRequest, PerRequestFirst, PerServed                                           float64
+	Span                                                                             time.Duration
+	Adjusted                                                                         bool
+	Cause, Explanation, Verify, Text                                                 string
+	Promises                                                                         []Promise // that it will break, the first one first
+}
+
+// opened is a leak that is open.
+type opened struct {
+	_      struct{} `cbor:",toarray"`
+	ID     string
+	At     int64
+	Device string // of which it took most
+}
+
+// maxEvents bounds the events that wait to be taken.
+const maxEvents = 10_000
+
+// openOrClose tells that a process began, or has ceased, to leak: one event each, however many devices it has.
+func (f *Fleet) openOrClose(p *Process, at int64) {
+	var worst *Place
+	for _, place := range p.places {
+		if place.Result.State == trend.Leaking && (worst == nil || place.Result.Rate.Value > worst.Result.Rate.Value) {
+			worst = place
+		}
+	}
+	switch {
+	case worst != nil && p.open == nil:
+		p.open = &opened{ID: identify(p, at), At: at, Device: worst.Device}
+		f.put(f.event(p, worst, at, true, ""))
+	case worst == nil && p.open != nil:
+		f.end(p, at, "memory does not grow any more")
+	}
+}
+
+// end closes what is open.
+func (f *Fleet) end(p *Process, at int64, why string) {
+	f.put(f.event(p, p.place(p.open.Device), at, false, why))
+	p.open = nil
+}
+
+// identify is the same for the same leak, whoever judges it and however often.
+func identify(p *Process, at int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", p.Host, p.PID, p.Device, at))
+	return hex.EncodeToString(sum[:12])
+}
+
+func (f *Fleet) put(ev Event) {
+	if len(f.events) < maxEvents {
+		f.events = append(f.events, ev)
+	}
+}
+
+// TakeEvents are the events since the last call.
+func (f *Fleet) TakeEvents() []Event {
+	all := f.events
+	f.events = nil
+	return all
+}
+
+func (f *Fleet) event(p *Process, place *Place, at int64, isOpen bool, why string) Event {
+	r := &place.Result
+	known := func(v float64) float64 {
+		if math.IsNaN(v) {
+			return -1
+		}
+		return v
+	}
+	ev := Event{
+		Opened: isOpen, ID: p.open.ID, Time: at, Since: p.open.At, Process: p.ID, Device: place.Device, Executable: p.Executable, Labels: p.Labels,
+		Memory: place.Memory(), Left: known(place.left), Rate: known(r.Rate.Value), RateLow: known(r.Rate.Low), RateHigh: known(r.Rate.High),
+		Exhaustion: known(r.Exhaustion.Value), ExhaustionLow: known(r.Exhaustion.Low), ExhaustionHigh: known(r.Exhaustion.High),
+		PerRequest: known(r.PerRequest), PerRequestFirst: known(r.PerRequestFirst), PerServed: known(r.PerServed),
+		Span: r.Span, Adjusted: r.Adjusted,
+	}
+	if !isOpen {
+		ev.Text = why
+		return ev
+	}
+	if c := place.Cause; c != nil {
+		ev.Cause, ev.Explanation = c.Cause, cause.Explain(c.Text, p.PID, place.Device)
+		ev.Verify = cause.Explain(c.Verify, p.PID, place.Device)
+	}
+	if f.options.Objectives != nil {
+		ev.Promises = breaks(place, f.options.Objectives())
+	}
+	ev.Text = text(&ev)
+	return ev
+}
+
+// text says it in words.
+func text(ev *Event) string {
+	var b strings.Builder
+	if ev.Process.PID == "" {
+		fmt.Fprintf(&b, "memory of no visible process on device %s", ev.Device)
+	} else {
+		fmt.Fprintf(&b, "process %s", ev.Process.PID)
+		if ev.Executable != "" {
+			fmt.Fprintf(&b, " (%s)", ev.Executable)
+		}
+	}
+	fmt.Fprintf(&b, " leaks %s an hour, between %s and %s, as seen over %s", amount(3600*ev.Rate), amount(3600*ev.RateLow), amount(3600*ev.RateHigh), ev.Span.Round(time.Minute))
+	if ev.Adjusted {
+		b.WriteString(", at equal traffic")
+	}
+	fmt.Fprintf(&b, "; it holds %s", amount(ev.Memory))
+	if ev.PerServed > 0 {
+		fmt.Fprintf(&b, ", and %s more for each request that was served meanwhile", amount(ev.PerServed))
+	}
+	if ev.Exhaustion >= 0 && !math.IsInf(ev.Exhaustion, 1) {
+		fmt.Fprintf(&b, "; nothing is left in %s", hours(ev.Exhaustion))
+		if !math.IsInf(ev.ExhaustionHigh, 1) {
+			fmt.Fprintf(&b, " (%s to %s)", hours(ev.ExhaustionLow), hours(ev.ExhaustionHigh))
+		}
+	}
+	if len(ev.Promises) > 0 {
+		fmt.Fprintf(&b, "; it will break %s in %s", ev.Promises[0].ID, hours(ev.Promises[0].Within))
+		if more := len(ev.Promises) - 1; more > 0 {
+			fmt.Fprintf(&b, ", and %d more", more)
+		}
+	}
+	if ev.Explanation != "" {
+		fmt.Fprintf(&b, ". %s To see it: %s", ev.Explanation, ev.Verify)
+	}
+	return b.String()
+}
+
+func amount(bytes float64) string {
+	for _, unit := range []struct {
+		name string
+		size float64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if math.Abs(bytes) >= unit.size {
+			return fmt.Sprintf("%.3g %s", bytes/unit.size, unit.name)
+		}
+	}
+	return fmt.Sprintf("%.0f B", bytes)
+}
+
+func hours(seconds float64) string {
+	if seconds < 2*3600 {
+		return fmt.Sprintf("%.0f minutes", seconds/60)
+	}
+	return fmt.Sprintf("%.3g hours", seconds/3600)
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leak
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/cause"
+	"github.com/otelcol-llm/otelcol-llm/internal/trend"
+)
+
+// Kind is what a point tells.
+type Kind uint8
+
+const (
+	// Used is what the driver counts for a process.
+	Used Kind = iota
+	// Live is what a process has allocated and not freed.
+	Live
+	// Limit and DeviceUsed are how much memory a device has and how much of it is in use.
+	Limit
+	DeviceUsed
+	// Unattributed is what is in use by no visible process.
+	Unattributed
+	// Running are requests that are worked on, Cache is the share of the KV cache that is in use, Served are requests that were finished
+	// since the last point.
+	Running
+	Cache
+	Served
+	// Engines, Contexts and Blocks are how many more of them were created than destroyed, +1 or -1.
+	Engines
+	Contexts
+	Blocks
+	kinds
+)
+
+// ID is a process on a host; without PID, it is a device, of which Device is the name.
+type ID struct {
+	_                 struct{} `cbor:",toarray"`
+	Host, PID, Device string
+}
+
+// Where is what a point is about.
+type Where struct {
+	Host, PID, Device string
+	Executable        string
+	Service           string  // service.name, for traffic
+	Labels            []Label // container, pod, tenant …; in order
+	Series            uint64  // tells what is to be added up of one process apart
+}
+
+// Label is an attribute of a process.
+type Label struct {
+	_          struct{} `cbor:",toarray"`
+	Key, Value string
+	Resource   bool // it stands on the resource of results
+}
+
+// Refusal says why a point does not count.
+type Refusal uint8
+
+const (
+	// None: it counts.
+	None Refusal = iota
+	// Late: what it is about is judged already.
+	Late
+	// Full: there is no room for one more process, device or point.
+	Full
+	// Nowhere: it names no process and no device.
+	Nowhere
+)
+
+// Options are the settings of a Fleet.
+type Options struct {
+	Trend trend.Options
+	Rules cause.Rules
+	// Objectives are the promises as they are now; nil knows none.
+	Objectives func() []Objective
+	// MaxProcesses bounds processes and devices, each; TTL is how long, in event time, one is known of which nothing is heard while its
+	// host says something.
+	MaxProcesses int
+	TTL          time.Duration
+	// Judged is called for each that was judged, and Gone for each of which nothing more is said.
+	Judged, Gone func(p *Place, at int64)
+}
+
+// maxPending bounds the points that wait for the watermark: an hour of 1,000 processes.
+const maxPending = 1 << 20
+
+// Fleet is all processes and devices. It is not safe for concurrent use.
+type Fleet struct {
+	options   Options
+	judge     *trend.Judge
+	processes map[ID]*Process
+	devices   map[ID]*Process // unattributed memory: a process without a PID
+	pending   []observation
+	judged    int64 // up to which event time, exclusively
+	events    []Event
+	evicted   uint64
+}
+
+type observation struct {
+	at    int64
+	kind  Kind
+	where Where
+	value float64
+}
+
+// Process is one that holds memory of devices, or a device that holds memory for nobody.
+type Process struct {
+	ID
+	Executable string
+	Service    string // whose requests it works on, as its traffic says; "" where that is not known
+	Labels     []Label
+	places     []*Place
+	load       load
+	objects    [3]trend.Series // engines, contexts, blocks
+	counts     [3]float64
+	heard      int64
+	open       *opened
+	limit      float64 // of a device; NaN where it is not known
+	used       float64
+}
+
+// Place is the memory of a process on one device.
+type Place struct {
+	Of     *Process
+	Device string // "" where it is not known
+	Result trend.Result
+	// Cause is why it leaks, nil where it does not or nobody knows. Before is what was said before.
+	Cause, Before *cause.Rule
+	used, live    trend.Series
+	device        trend.Series // memory in use of the whole device, where this is one
+	heard         int64
+	left          float64 // at the last verdict
+}
+
+// New returns a fleet that has heard nothing.
+func New(o Options) *Fleet {
+	return &Fleet{options: o, judge: trend.NewJudge(o.Trend), processes: map[ID]*Process{}, devices: map[ID]*Process{}}
+}
+
+// Len is the number of processes and devices.
+func (f *Fleet) Len() int { return len(f.processes) + len(f.devices) }
+
+// Pending is how many points wait for the watermark.
+func (f *Fleet) Pending() int { return len(f.pending) }
+
+// Evicted is how many processes and devices were forgotten.
+func (f *Fleet) Evicted() uint64 { return f.evicted }
+
+// Late is the event time before which everything is late.
+func (f *Fleet) Late() int64 { return f.judged }
+
+// Hear takes a point in. Where is kept.
+func (f *Fleet) Hear(at int64, kind Kind, where Where, value float64) Refusal {
+	switch {
+	case where.PID == "" && where.Device == "", kind <= Live && where.PID == "":
+		return Nowhere
+	case at < f.judged:
+		return Late
+	case len(f.pending) >= maxPending, !f.room(kind, where, at):
+		return Full
+	}
+	f.pending = append(f.pending, observation{at, kind, where, value})
+	return None
+}
+
+// room makes room for what a point is about, and reports whether there is some. It is made when the point is heard, so that one that
+// is heard counts.
+func (f *Fleet) room(kind Kind, w Where, at int64) bool {
+	of, id := f.processes, ID{Host: w.Host, PID: w.PID}
+	if kind >= Limit && kind <= Unattributed {
+		of, id = f.devices, ID{Host: w.Host, Device: w.Device}
+	} else if kind > Unattributed {
+		return true // it makes no new one
+	}
+	if of[id] == nil {
+		if len(of) >= f.options.MaxProcesses {
+			return false
+		}
+		of[id] = unheard(id, at)
+	}
+	return true
+}
+
+// unheard is a process or a device of which nothing is known yet.
+func unheard(id ID, at int64) *Process {
+	p := &Process{ID: id, heard: at, limit: math.NaN(), used: math.NaN()}
+	if id.PID == "" {
+		p.place(id.Device)
+	}
+	return p
+}
+
+// Advance judges as far as a watermark allows.
+func (f *Fleet) Advance(watermark int64) {
+	every := int64(f.options.Trend.Every())
+	if f.judged == 0 && len(f.pending) > 0 {
+		first := slices.MinFunc(f.pending, func(a, b observation) int { return cmp.Compare(a.at, b.at) }).at
+		f.judged = first - first%every
+	}
+	if f.judged == 0 || watermark < f.judged+every {
+		return
+	}
+	slices.SortStableFunc(f.pending, func(a, b observation) int { return cmp.Compare(a.at, b.at) })
+	done := 0
+	for f.judged+every <= watermark {
+		at := f.judged + every
+		until := watermark
+		if done < len(f.pending) {
+			until = min(until, f.pending[done].at)
+		}
+		if quiet := f.quiet(at, until); quiet > at {
+			f.judged = quiet - quiet%every // nobody to judge
+			continue
+		}
+		for done < len(f.pending) && f.pending[done].at < at {
+			f.take(&f.pending[done])
+			done++
+		}
+		f.judged = at
+		f.judgeAll(at)
+	}
+	f.pending = slices.Delete(f.pending, 0, done)
+}
+
+// quiet is until when, from a time on, there is nobody to judge: all are silent, and are waited for.
+func (f *Fleet) quiet(at, until int64) int64 {
+	for _, of := range []map[ID]*Process{f.devices, f.processes} {
+		for _, p := range of {
+			if at-p.heard <= int64(f.options.TTL) {
+				return at
+			}
+			until = min(until, p.heard+max(int64(silence), int64(f.options.TTL)))
+		}
+	}
+	return until
+}
+
+// take gives a point to what it is about.
+func (f *Fleet) take(o *observation) {
+	w := &o.where
+	switch o.kind {
+	case Used, Live:
+		p := f.process(o)
+		place := p.place(w.Device)
+		p.heard, place.heard = max(p.heard, o.at), max(place.heard, o.at)
+		of := &place.used
+		if o.kind == Live {
+			of = &place.live
+		}
+		f.judge.Add(of, o.at, o.value)
+	case Limit, DeviceUsed, Unattributed:
+		f.deviceTakes(o)
+	default:
+		if w.PID == "" {
+			f.loads(f.devices[ID{Host: w.Host, Device: w.Device}], o)
+			for _, p := range f.processes {
+				if !p.load.own && p.has(w.Device) && p.Host == w.Host {
+					f.loads(p, o)
+				}
+			}
+			return
+		}
+		if p := f.processes[ID{Host: w.Host, PID: w.PID}]; p != nil {
+			p.load.own = true
+			p.Service = cmp.Or(w.Service, p.Service)
+			f.loads(p, o)
+		}
+	}
+}
+
+// process is that of a point, a new one where it is not known or another program has its PID now.
+func (f *Fleet) process(o *observation) *Process {
+	w := &o.where
+	id := ID{Host: w.Host, PID: w.PID}
+	p := f.processes[id]
+	if p != nil && p.Executable != "" && w.Executable != "" && p.Executable != w.Executable {
+		f.forget(p, o.at, "another program has its process id now")
+		p = nil
+	}
+	if p == nil {
+		p = unheard(id, o.at)
+		f.processes[id] = p
+	}
+	if w.Executable != "" {
+		p.Executable = w.Executable
+	}
+	if len(w.Labels) > 0 {
+		p.Labels = w.Labels
+	}
+	return p
+}
+
+func (f *Fleet) deviceTakes(o *observation) {
+	id := ID{Host: o.where.Host, Device: o.where.Device}
+	d := f.devices[id]
+	if d == nil {
+		d = unheard(id, o.at)
+		f.devices[id] = d
+	}
+	if len(o.where.Labels) > 0 {
+		d.Labels = o.where.Labels
+	}
+	place := d.places[0]
+	d.heard, place.heard = max(d.heard, o.at), max(place.heard, o.at)
+	switch o.kind {
+	case Limit:
+		d.limit = o.value
+	case DeviceUsed:
+		d.used = o.value
+		f.judge.Add(&place.device, o.at, o.value)
+	default:
+		f.judge.Add(&place.used, o.at, o.value)
+	}
+}
+
+// place is the memory of a process on a device, new where it is not known.
+func (p *Process) place(device string) *Place {
+	for _, place := range p.places {
+		if place.Device == device {
+			return place
+		}
+	}
+	place := &Place{Of: p, Device: device, left: math.NaN()}
+	p.places = append(p.places, place)
+	slices.SortFunc(p.places, func(a, b *Place) int { return cmp.Compare(a.Device, b.Device) })
+	return place
+}
+
+func (p *Process) has(device string) bool {
+	return slices.ContainsFunc(p.places, func(at *Place) bool { return at.Device == device })
+}
+
+// sorted are processes or devices in a fixed order: what is told has one.
+func sorted(of map[ID]*Process) []*Process {
+	all := make([]*Process, 0, len(of))
+	for _, p := range of {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *Process) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.PID, b.PID), cmp.Compare(a.Device, b.Device))
+	})
+	return all
+}
