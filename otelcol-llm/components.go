@@ -15,6 +15,7 @@ import (
 	routingconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/routingconnector"
 	spanmetricsconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
 	sloconnector "github.com/otelcol-llm/otelcol-llm/connector/sloconnector"
+	gpuleakconnector "github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector"
 	tenantroutingconnector "github.com/otelcol-llm/otelcol-llm/connector/tenantroutingconnector"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	nopexporter "go.opentelemetry.io/collector/exporter/nopexporter"
@@ -243,6 +244,7 @@ func components() (otelcol.Factories, error) {
 		routingconnector.NewFactory(),
 		spanmetricsconnector.NewFactory(),
 		sloconnector.NewFactory(),
+		gpuleakconnector.NewFactory(),
 		tenantroutingconnector.NewFactory(),
 	)
 	if err != nil {
@@ -253,6 +255,7 @@ func components() (otelcol.Factories, error) {
 		routingconnector.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/connector/routingconnector v0.149.0",
 		spanmetricsconnector.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector v0.149.0",
 		sloconnector.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
+		gpuleakconnector.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 		tenantroutingconnector.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 	})
 

@@ -72,7 +72,7 @@ func NewTelemetry(set component.TelemetrySettings, spec Spec) (*Telemetry, error
 		errs = append(errs, err)
 		return h
 	}
-	t.Accepted = counter(Instrument{"points_accepted", "{datapoint}", "Data points that counted for at least one SLO."})
+	t.Accepted = counter(Instrument{"points_accepted", "{datapoint}", "Data points, spans and log records that counted."})
 	t.Refused = counter(Instrument{"points_refused", "{datapoint}", spec.Refused})
 	t.Evicted = counter(Instrument{"evictions", "{series}", spec.Evicted})
 	t.Dropped = counter(spec.Dropped)
