@@ -5,6 +5,7 @@ package tsdbexporter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/prometheus/config"
@@ -59,7 +60,14 @@ func (e *tsdbExporter) write(ctx context.Context, md pmetric.Metrics) error {
 		if rollback := app.Rollback(); rollback != nil {
 			return rollback
 		}
-		app, err = e.translate(ctx, parts.copyOf(md))
+		each := parts.copyOf(md)
+		app, err = e.translate(ctx, each)
+		if errors.Is(err, errPanicked) && ctx.Err() == nil {
+			if rollback := app.Rollback(); rollback != nil {
+				return rollback
+			}
+			app, err = e.translateEach(ctx, each)
+		}
 	}
 	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), app.Rollback())
@@ -75,11 +83,43 @@ func (e *tsdbExporter) write(ctx context.Context, md pmetric.Metrics) error {
 	return nil
 }
 
+// errPanicked is for what the translator panics at, such as a label of 16 MiB: it must not keep the transaction, for which all wait.
+var errPanicked = errors.New("cannot be written")
+
 // translate appends a batch, and returns what of it could not be read.
 func (e *tsdbExporter) translate(ctx context.Context, md pmetric.Metrics) (*store.Appender, error) {
 	app := e.store.Append(ctx)
-	_, err := prometheusremotewrite.NewPrometheusConverter(app).FromMetrics(ctx, md, e.settings())
-	return app, err
+	return app, e.translateTo(ctx, app, md)
+}
+
+func (e *tsdbExporter) translateTo(ctx context.Context, app *store.Appender, md pmetric.Metrics) (err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			err = fmt.Errorf("%w: %v", errPanicked, why)
+		}
+	}()
+	_, err = prometheusremotewrite.NewPrometheusConverter(app).FromMetrics(ctx, md, e.settings())
+	return err
+}
+
+// translateEach appends a batch metric by metric, so that one at which the translator panics takes no other along.
+func (e *tsdbExporter) translateEach(ctx context.Context, md pmetric.Metrics) (*store.Appender, error) {
+	app := e.store.Append(ctx)
+	var errs []error
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				one := pmetric.NewMetrics()
+				r := one.ResourceMetrics().AppendEmpty()
+				rm.Resource().CopyTo(r.Resource())
+				scope := r.ScopeMetrics().AppendEmpty()
+				sm.Scope().CopyTo(scope.Scope())
+				m.MoveTo(scope.Metrics().AppendEmpty())
+				errs = append(errs, e.translateTo(ctx, app, one))
+			}
+		}
+	}
+	return app, errors.Join(errs...)
 }
 
 // settings of the translator are those that a Prometheus server has by default, but for what is promoted.

@@ -3,6 +3,7 @@
 package tsdbexporter
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,30 @@ func TestAPointThatCannotBeReadLosesNothingElse(t *testing.T) {
 	assert.Equal(t, map[string]string{`{n="2"}`: "1", `{n="3"}`: "1", "{}": "1"}, r.ask("sum by (n) (requests_total)", at))
 	assert.Len(t, r.ask("scaled", at), 1)
 	assert.Equal(t, map[string]float64{"": 3}, r.counted("otelcol_tsdb_points_unreadable"))
+}
+
+// Scenario: a label is longer than any label can be, at which the translator panics: of a point, of a metric with others, of a resource.
+// Guarantees: only what has it is lost, and counted; what comes after it is taken, and the exporter ends.
+func TestALabelThatNoLabelCanBeKeepsNobodyWaiting(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	long := strings.Repeat("x", 17<<20)
+	md, ms := batch(resource)
+	addGauge(ms, "g", 1, at, map[string]any{"n": 1})
+	addGauge(ms, "g", 2, at, map[string]any{"n": long})
+	addGauge(ms, "g", 3, at, map[string]any{"n": 3})
+	r.push(md)
+	assert.Equal(t, map[string]string{`{n="1"}`: "1", `{n="3"}`: "3"}, r.ask("sum by (n) (g)", at))
+	assert.Equal(t, map[string]float64{"": 1}, r.counted("otelcol_tsdb_points_unreadable"))
+
+	md, ms = batch(map[string]any{"service.name": long})
+	addGauge(ms, "lost", 1, at, nil)
+	r.push(md)
+	md, ms = batch(resource)
+	addGauge(ms, "after", 1, at, nil)
+	r.push(md)
+	assert.Len(t, r.ask("after", at), 1)
+	assert.Empty(t, r.ask("lost", at))
 }
 
 // Guarantees: with no room left, new series are refused and counted, and those that there are go on. A lower limit at the next
