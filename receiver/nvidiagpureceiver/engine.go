@@ -52,10 +52,11 @@ type engine struct {
 	pods     *workload.Pods
 
 	// mu guards what the source's events meet the readings in. It is not held while something is sent or read.
-	mu     sync.Mutex
-	book   ledger.Ledger
-	writer *writer
-	outbox outbox
+	mu       sync.Mutex
+	book     ledger.Ledger
+	writer   *writer
+	exporter dcgmnames.Writer
+	outbox   outbox
 
 	signals chan os.Signal
 	stop    context.CancelFunc // nil before Start

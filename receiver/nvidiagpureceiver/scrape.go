@@ -29,7 +29,7 @@ func (e *engine) scrape(ctx context.Context, due int) error {
 	changes := e.book.Take()
 	pages := e.writer.write(s, &e.book, e.who, p, now)
 	if e.cfg.DCGMExporterNames && e.metrics != nil {
-		pages = append(pages, e.asDCGMExporter(due, now))
+		pages = append(pages, e.asDCGMExporter(due, now)...)
 	}
 	for i := range changes {
 		e.changed(&changes[i], now)

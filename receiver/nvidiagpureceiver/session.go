@@ -116,7 +116,8 @@ func (e *engine) release(ctx context.Context) {
 // endSeries tells backends that nothing more comes for now.
 func (e *engine) endSeries(ctx context.Context) {
 	e.mu.Lock()
-	pages := e.writer.stop(e.now().UnixNano())
+	now := e.now().UnixNano()
+	pages := append(e.writer.stop(now), e.endDCGMExporter(now)...)
 	e.mu.Unlock()
 	e.send(ctx, pages)
 }
