@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,8 +25,15 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/ledger"
 )
 
-// lastWords is how long the consumer of events may take for what is left at a shutdown.
-const lastWords = 5 * time.Second
+const (
+	// lastWords is how long the consumer of events may take for what is left at a shutdown.
+	lastWords = 5 * time.Second
+	// patience is how long a shutdown waits for the driver, which can block for ever: no library can be called off, and the
+	// Collector gives a shutdown no deadline.
+	patience = 5 * time.Second
+	// overdue is how long a call may take before that is a failure. To open many GPUs that nobody else holds takes seconds.
+	overdue = 15 * time.Second
+)
 
 // engine reads the GPUs for all instances of a receiver: they share the driver, and what is known.
 type engine struct {
@@ -39,6 +47,8 @@ type engine struct {
 	report  *receiverhelper.ObsReport
 	now     func() time.Time
 	health  health
+	asking  atomic.Int64 // since when the source is asked, in Unix nanoseconds; 0 while it is not
+	overdue time.Duration
 
 	// What follows belongs to the one goroutine that reads.
 	open     bool
@@ -60,7 +70,8 @@ type engine struct {
 
 	signals chan os.Signal
 	stop    context.CancelFunc // nil before Start
-	done    sync.WaitGroup
+	reader  sync.WaitGroup     // run
+	others  sync.WaitGroup     // tell, watch
 }
 
 // instance is what the Collector sees: one for each signal.
@@ -73,7 +84,9 @@ func (i instance) Start(ctx context.Context, host component.Host) error {
 }
 
 func newEngine(set receiver.Settings, cfg *Config) (*engine, error) {
-	e := &engine{cfg: cfg, set: set, log: set.Logger, now: time.Now, outbox: newOutbox(), signals: make(chan os.Signal, 1)}
+	e := &engine{
+		cfg: cfg, set: set, log: set.Logger, now: time.Now, overdue: overdue, outbox: newOutbox(), signals: make(chan os.Signal, 1),
+	}
 	e.source = newSource(cfg, set.Logger)
 	var errs [2]error
 	e.own, errs[0] = newTelemetry(set.TelemetrySettings)
@@ -90,8 +103,9 @@ func (e *engine) Start(context.Context, component.Host) error {
 	if e.cfg.ReleaseWindow > 0 {
 		signal.Notify(e.signals, syscall.SIGUSR1)
 	}
-	e.done.Go(func() { e.run(running) })
-	e.done.Go(func() { e.tell(running) })
+	e.reader.Go(func() { e.run(running) })
+	e.others.Go(func() { e.tell(running) })
+	e.others.Go(func() { e.watch(running) })
 	return nil
 }
 
@@ -135,6 +149,7 @@ func (e *engine) findOwners() {
 
 // run does what is due until the context ends.
 func (e *engine) run(ctx context.Context) {
+	defer e.resolver.Close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -150,23 +165,15 @@ func (e *engine) run(ctx context.Context) {
 	}
 }
 
-// Shutdown gives the handles back and tells what is left to tell.
+// Shutdown gives the handles back and tells what is left to tell. A driver that blocks is left alone, with its handles.
 func (e *engine) Shutdown(ctx context.Context) error {
 	if e.stop == nil {
 		return e.own.shutdown() // never started
 	}
 	signal.Stop(e.signals)
 	e.stop()
-	ended := make(chan struct{})
-	go func() {
-		e.done.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done(): // a driver can block for ever
-		return errors.Join(ctx.Err(), e.own.shutdown())
-	}
+	err := e.leave(ctx)
+	e.others.Wait()
 	last, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
 	e.outbox.Resume()
@@ -174,6 +181,30 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	if e.pods != nil {
 		e.pods.Close()
 	}
-	e.resolver.Close()
-	return e.own.shutdown()
+	return errors.Join(err, e.own.shutdown())
+}
+
+// leave waits until nothing is read any more, or the driver has been waited for long enough.
+func (e *engine) leave(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() {
+		e.reader.Wait()
+		close(ended)
+	}()
+	enough := time.NewTicker(patience)
+	defer enough.Stop()
+	for {
+		select {
+		case <-ended:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-enough.C:
+			if e.asking.Load() != 0 {
+				// Not an error: the Collector would not begin anew after one, when its configuration is read again.
+				e.log.Warn("the driver does not answer; it is left alone, and its handles stay open", zap.Duration("after", patience))
+				return nil
+			}
+		}
+	}
 }

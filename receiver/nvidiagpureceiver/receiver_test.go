@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -413,20 +414,60 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 	assert.Contains(t, r.series("nvidia.gpu.xid"), fmt.Sprintf("nvidia.gpu.xid{hw.id=GPU-0,nvidia.xid.code=31} %d", 2*maxPendingEvents))
 }
 
-// Guarantees: a driver that cannot be talked to does not hold the shutdown up for ever.
+// Scenario: a call of the driver blocks, and the Collector ends; it gives a shutdown no deadline.
+// Guarantees: the shutdown ends by itself and without an error, events are told, and what comes when the call returns goes nowhere.
 func TestADriverThatBlocksDoesNotHoldTheEndUp(t *testing.T) {
 	blocked := make(chan struct{})
-	r := newRig(t, func(*gpu.Snapshot) { <-blocked }, nil)
+	r := newRig(t, func(s *gpu.Snapshot) {
+		<-blocked
+		one(s)
+	}, nil)
 	require.NoError(t, r.Start(t.Context(), nil))
-	require.Eventually(t, func() bool { return r.own.connected.Load() == 1 }, 10*time.Second, time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	require.Eventually(t, func() bool { return r.asking.Load() != 0 && r.own.connected.Load() == 1 }, 10*time.Second, time.Millisecond)
+	r.source.events(gpu.Event{Time: 5, UUID: "GPU-0", Code: 79})
 	begin := time.Now()
-	require.ErrorIs(t, r.Shutdown(ctx), context.DeadlineExceeded)
-	assert.Less(t, time.Since(begin), 5*time.Second)
+	require.NoError(t, r.Shutdown(context.Background()))
+	assert.Less(t, time.Since(begin), 2*patience)
+	assert.Equal(t, []string{eventXid}, r.eventNames())
+	assert.Equal(t, 1, r.console.FilterMessage("the driver does not answer; it is left alone, and its handles stay open").Len())
 	close(blocked)
-	r.done.Wait()
-	r.resolver.Close()
+	r.reader.Wait()
+	assert.Empty(t, r.metrics.AllMetrics())
+}
+
+// Guarantees: while a call is overdue, the status says so and the series end; when it returns, all is as before.
+func TestADriverThatBlocksIsTold(t *testing.T) {
+	blocks := make(chan struct{})
+	reads := 0
+	r := newRig(t, func(s *gpu.Snapshot) {
+		if reads++; reads == 2 {
+			<-blocks
+		}
+		one(s)
+	}, func(cfg *Config) { cfg.CollectionInterval = shortest })
+	r.now, r.engine.overdue = time.Now, 50*time.Millisecond
+	host := &statuses{Host: componenttest.NewNopHost()}
+	r.health.join(host)
+	require.NoError(t, r.Start(t.Context(), nil))
+	text := func() string {
+		r.health.mu.Lock()
+		defer r.health.mu.Unlock()
+		return r.health.text
+	}
+	require.Eventually(t, func() bool { return text() != "" }, 10*time.Second, time.Millisecond)
+	assert.Contains(t, text(), "the driver has not answered for 50ms")
+	assert.Zero(t, r.own.connected.Load())
+	all := r.metrics.AllMetrics()
+	require.Len(t, all, 2)
+	assert.Equal(t, all[0].DataPointCount(), all[1].DataPointCount())
+	each(all[1], func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+		assert.True(t, p.Flags().NoRecordedValue(), m.Name())
+	})
+	close(blocks)
+	require.Eventually(t, func() bool { return text() == "" && r.own.connected.Load() == 1 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, r.Shutdown(context.Background()))
+	assert.Equal(t, []componentstatus.Status{componentstatus.StatusOK, componentstatus.StatusRecoverableError, componentstatus.StatusOK}, host.all)
+	assert.Equal(t, 1, r.console.FilterMessage("no GPU is read: the driver does not answer").Len())
 }
 
 // Guarantees: what /proc/meminfo does not say is not made up.

@@ -18,9 +18,15 @@ func (e *engine) scrape(ctx context.Context, due int) error {
 	p, s := &e.plans[due], &e.snapshot
 	begin := e.now()
 	s.Reset()
-	if err := e.source.Read(ctx, &p.read, s); err != nil {
+	e.asking.Store(e.now().UnixNano())
+	err := e.source.Read(ctx, &p.read, s)
+	e.asking.Store(0)
+	if err != nil {
 		e.own.scraped(ctx, p.name, false, e.now().Sub(begin))
 		return err
+	}
+	if ctx.Err() != nil { // it may have taken so long that nobody waits for it any more
+		return ctx.Err()
 	}
 	now := e.now().UnixNano()
 	e.complete()
@@ -36,6 +42,7 @@ func (e *engine) scrape(ctx context.Context, due int) error {
 	}
 	e.mu.Unlock()
 	e.recovered()
+	e.own.connected.Store(1)
 	e.own.scraped(ctx, p.name, true, e.now().Sub(begin))
 	e.own.saw(ctx, s, p)
 	e.send(ctx, pages)

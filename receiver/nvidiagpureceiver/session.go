@@ -49,7 +49,10 @@ func (e *engine) step(ctx context.Context) time.Duration {
 
 // begin opens the source. It is false where that is not possible now.
 func (e *engine) begin(ctx context.Context) bool {
-	if err := e.source.Open(ctx, e.happened); err != nil {
+	e.asking.Store(e.now().UnixNano())
+	err := e.source.Open(ctx, e.happened)
+	e.asking.Store(0)
+	if err != nil {
 		if ctx.Err() == nil {
 			e.failed(ctx, err)
 		}
@@ -94,7 +97,10 @@ func (e *engine) recovered() {
 
 // close gives the handles back.
 func (e *engine) close() {
-	if err := e.source.Close(); err != nil {
+	e.asking.Store(e.now().UnixNano())
+	err := e.source.Close()
+	e.asking.Store(0)
+	if err != nil {
 		e.log.Debug("the source did not close as it should", zap.Error(err))
 	}
 	e.open = false

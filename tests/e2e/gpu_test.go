@@ -225,6 +225,30 @@ func TestWhatHappensToAGPUIsToldAndSurvived(t *testing.T) {
 	assert.Zero(t, g.Stop())
 }
 
+// Scenario: a call of the driver blocks for ever, as on a card that is broken in a certain way; an operator reloads the
+// configuration, and at last ends the Collector.
+// Guarantees: the status says so, nothing of what was read is shown for the present, the reload is done, and the process ends by
+// itself.
+func TestADriverThatBlocksHoldsNothingUp(t *testing.T) {
+	g := startGPUs(t)
+	g.install()
+	world := fakegpu.H100()
+	g.write(world)
+	g.soon(g.series, "hw_power_watts")
+	world.Rules = []fakegpu.Rule{{Function: "nvmlDeviceGetPowerUsage", GPU: fakegpu.All, Instance: fakegpu.All, Delay: time.Hour}}
+	g.write(world)
+	g.WaitLog("no GPU is read: the driver does not answer", 30*time.Second)
+	g.soon(g.status, "StatusRecoverableError", "the driver has not answered for")
+	assert.False(t, strings.Contains(get(t, g.series), "hw_"))
+
+	require.NoError(t, syscall.Kill(g.PID(), syscall.SIGHUP))
+	g.WaitLog("the driver does not answer; it is left alone", 20*time.Second)
+	require.Eventually(t, func() bool { return strings.Count(g.Logs(), "Everything is ready") == 2 }, 20*time.Second, 50*time.Millisecond)
+	begin := time.Now()
+	assert.Zero(t, g.Stop())
+	assert.Less(t, time.Since(begin), 15*time.Second)
+}
+
 // Scenario: everything that a Prometheus may know of GPUs changes, while it forgets nothing by itself for an hour: processes come
 // and go, a GPU is divided, the driver is another one, and at last the handles are given back.
 // Guarantees: at each moment it shows what there is, all of it, and nothing of what was.
