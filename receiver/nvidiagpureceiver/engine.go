@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -89,7 +90,7 @@ func newEngine(set receiver.Settings, cfg *Config) (*engine, error) {
 	}
 	e.source = newSource(cfg, set.Logger)
 	var errs [2]error
-	e.own, errs[0] = newTelemetry(set.TelemetrySettings)
+	e.own, errs[0] = newTelemetry(set.TelemetrySettings, set.ID)
 	e.report, errs[1] = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, ReceiverCreateSettings: set})
 	return e, errors.Join(errs[:]...)
 }
@@ -131,13 +132,14 @@ func (e *engine) findOwners() {
 			switch {
 			case err == nil:
 				e.log.Info("the kubelet tells which pods hold which devices", zap.String("kubelet_socket", socket))
-			case errors.Is(err, os.ErrNotExist):
+			case errors.Is(err, os.ErrNotExist) && socket == defaultKubeletSocket:
 				e.log.Debug("there is no kubelet here", zap.String("kubelet_socket", socket))
 			default:
 				e.log.Warn("the kubelet does not tell which pods hold which devices", zap.String("kubelet_socket", socket), zap.Error(err))
 			}
 		}})
 	}
+	e.doubtPaths()
 	e.resolver = workload.NewResolver(workload.Options{
 		ProcRoot: e.cfg.ProcRoot, KubeletLogs: e.cfg.KubeletLogs, Pods: e.pods, MaxProcesses: e.cfg.MaxProcesses,
 	})
@@ -145,6 +147,21 @@ func (e *engine) findOwners() {
 		e.log.Warn("processes have no names: the Collector has PIDs of its own; give it the host's (hostPID: true), or mount the host's /proc and name it in proc_root")
 	}
 	e.who = e.resolver
+}
+
+// doubtPaths tells of paths that were set and have nothing. They may come later, so they are no error.
+func (e *engine) doubtPaths() {
+	for _, of := range []struct{ key, value, usual, has string }{
+		{"proc_root", e.cfg.ProcRoot, "", "stat"},
+		{"kubelet_logs", e.cfg.KubeletLogs, defaultKubeletLogs, "."},
+	} {
+		if of.value == of.usual || of.value == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(of.value, of.has)); err != nil {
+			e.log.Warn("processes have fewer names: a path that is set has nothing", zap.String("key", of.key), zap.Error(err))
+		}
+	}
 }
 
 // run does what is due until the context ends.

@@ -205,6 +205,45 @@ func TestSeriesEndWithWhatTheyAreAbout(t *testing.T) {
 	assert.Empty(t, r.series(name))
 }
 
+// Guarantees: what the receiver says of itself says of which one, so that several do not overwrite each other.
+func TestOwnTelemetryTellsTheReceivers(t *testing.T) {
+	r := newRig(t, one, nil)
+	r.scrape()
+	r.close()
+	r.scrape()
+	id := r.set.ID.String()
+	for _, name := range []string{"scrapes", "reinitializations", "connected", "devices", "processes", "processes_overflowed"} {
+		values := r.counted(name, "receiver")
+		assert.Len(t, values, 1, name)
+		assert.Contains(t, values, id, name)
+	}
+}
+
+// Guarantees: a path that was set and has nothing is told; those that are usual are not.
+func TestPathsThatHaveNothingAreTold(t *testing.T) {
+	f := func(configure func(*Config), want ...string) {
+		t.Helper()
+		r := newRig(t, one, configure)
+		r.doubtPaths()
+		var got []string
+		for _, entry := range r.console.FilterMessage("processes have fewer names: a path that is set has nothing").All() {
+			got = append(got, entry.ContextMap()["key"].(string))
+		}
+		assert.Equal(t, want, got)
+	}
+	f(nil)
+	f(func(cfg *Config) { cfg.ProcRoot = "/proc" })
+	f(func(cfg *Config) { cfg.ProcRoot, cfg.KubeletLogs = "/nonexistent", "" }, "proc_root")
+	f(func(cfg *Config) { cfg.ProcRoot, cfg.KubeletLogs = t.TempDir(), "/nonexistent" }, "proc_root", "kubelet_logs")
+
+	r := newRig(t, one, func(cfg *Config) { cfg.KubeletSocket = "/nonexistent/kubelet.sock" })
+	r.findOwners()
+	require.Eventually(t, func() bool {
+		return r.console.FilterMessage("the kubelet does not tell which pods hold which devices").Len() == 1
+	}, 10*time.Second, time.Millisecond)
+	r.pods.Close()
+}
+
 // Scenario: processes come and go; then nothing is read any more.
 // Guarantees: an ended point is the last of its pmetric.Metric: the Prometheus exporter does not see what stands behind one.
 func TestNothingStandsBehindAnEnd(t *testing.T) {
@@ -362,6 +401,7 @@ func TestProcessesBeyondTheLimitAreToldTogether(t *testing.T) {
 		"nvidia.gpu.process.memory.usage{hw.id=GPU-0,process.pid=9} 108",
 	}, r.series("nvidia.gpu.process.memory.usage"))
 	assert.Equal(t, int64(9), r.counted("processes_overflowed", "")[""])
+	assert.Equal(t, int64(11), r.counted("processes", "")[""], "those beyond are processes, too")
 }
 
 // Guarantees: a scrape of more points than a consumer takes at once goes out in several batches, whole.
@@ -445,7 +485,7 @@ func TestADriverThatBlocksIsTold(t *testing.T) {
 		}
 		one(s)
 	}, func(cfg *Config) { cfg.CollectionInterval = shortest })
-	r.now, r.engine.overdue = time.Now, 50*time.Millisecond
+	r.now, r.overdue = time.Now, 50*time.Millisecond
 	host := &statuses{Host: componenttest.NewNopHost()}
 	r.health.join(host)
 	require.NoError(t, r.Start(t.Context(), nil))

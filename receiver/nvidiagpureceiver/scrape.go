@@ -29,7 +29,7 @@ func (e *engine) scrape(ctx context.Context, due int) error {
 		return ctx.Err()
 	}
 	now := e.now().UnixNano()
-	e.complete()
+	beyond := e.complete()
 	e.mu.Lock()
 	e.book.Read(s, now)
 	changes := e.book.Take()
@@ -44,13 +44,13 @@ func (e *engine) scrape(ctx context.Context, due int) error {
 	e.recovered()
 	e.own.connected.Store(1)
 	e.own.scraped(ctx, p.name, true, e.now().Sub(begin))
-	e.own.saw(ctx, s, p)
+	e.own.saw(ctx, s, p, beyond)
 	e.send(ctx, pages)
 	return nil
 }
 
-// complete adds what the source cannot know.
-func (e *engine) complete() {
+// complete adds what the source cannot know, and returns how many processes are beyond the limit.
+func (e *engine) complete() (beyond int) {
 	s := &e.snapshot
 	for _, d := range s.Devices {
 		if d.Unified && !d.MIG() {
@@ -66,10 +66,9 @@ func (e *engine) complete() {
 	}
 	s.Derive()
 	for _, d := range s.Devices {
-		if n := bound(d, e.cfg.MaxProcesses); n > 0 {
-			e.own.beyond.Add(int64(n))
-		}
+		beyond += bound(d, e.cfg.MaxProcesses)
 	}
+	return beyond
 }
 
 // send hands metrics on. What is not taken is lost: the next scrape says it anew.

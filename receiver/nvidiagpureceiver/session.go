@@ -61,7 +61,7 @@ func (e *engine) begin(ctx context.Context) bool {
 	e.open = true
 	e.own.connected.Store(1)
 	if e.opened++; e.opened > 1 {
-		e.own.sessions.Add(ctx, 1)
+		e.own.sessions.Add(ctx, 1, e.own.only)
 	}
 	return true
 }
