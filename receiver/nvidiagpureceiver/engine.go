@@ -120,7 +120,7 @@ func (e *engine) prepare() {
 			also = dcgmnames.Points()
 		}
 	}
-	e.writer = newWriter(all)
+	e.writer = newWriter(all, e.set.BuildInfo.Version)
 	e.plans = plans(all, also)
 	e.schedule = newSchedule(e.cfg, &e.plans)
 }

@@ -50,6 +50,7 @@ func (e *engine) named(r dcgmnames.Reading) []pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	scope := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
 	scope.Scope().SetName(metadata.ScopeName)
+	scope.Scope().SetVersion(e.set.BuildInfo.Version)
 	e.exporter.Write(scope.Metrics(), r)
 	if scope.Metrics().Len() == 0 {
 		return nil

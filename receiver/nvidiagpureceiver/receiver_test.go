@@ -205,6 +205,25 @@ func TestSeriesEndWithWhatTheyAreAbout(t *testing.T) {
 	assert.Empty(t, r.series(name))
 }
 
+// Guarantees: who reads it knows which release wrote it, and by which conventions.
+func TestTheScopeTellsItsVersionAndItsConventions(t *testing.T) {
+	r := newRig(t, one, func(cfg *Config) { cfg.DCGMExporterNames = true })
+	r.set.BuildInfo.Version = "1.2.3"
+	r.prepare()
+	r.scrape()
+	r.source.events(gpu.Event{Time: 5, UUID: "GPU-0", Code: 31})
+	r.scrape()
+	require.Len(t, r.metrics.AllMetrics(), 2)
+	for i, md := range r.metrics.AllMetrics() {
+		sm := md.ResourceMetrics().At(0).ScopeMetrics().At(0)
+		assert.Equal(t, "1.2.3", sm.Scope().Version())
+		assert.Equal(t, []string{metadata.SchemaURL, ""}[i], sm.SchemaUrl(), "the names of dcgm-exporter are no convention's")
+	}
+	sl := r.logs.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0)
+	assert.Equal(t, "1.2.3", sl.Scope().Version())
+	assert.Equal(t, metadata.SchemaURL, sl.SchemaUrl())
+}
+
 // Guarantees: what the receiver says of itself says of which one, so that several do not overwrite each other.
 func TestOwnTelemetryTellsTheReceivers(t *testing.T) {
 	r := newRig(t, one, nil)

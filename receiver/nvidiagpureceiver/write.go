@@ -18,6 +18,7 @@ import (
 // is looked up for them, and a scrape should cost little beside the driver's own work.
 type writer struct {
 	columns []column
+	version string            // of the distribution
 	shown   map[string]*shown // by UUID: the devices of the last snapshot
 	turn    uint64
 
@@ -37,8 +38,8 @@ type writer struct {
 // unifiedMemory marks memory that a GPU shares with its host.
 const unifiedMemory = "unified"
 
-func newWriter(columns []column) *writer {
-	return &writer{columns: columns, shown: map[string]*shown{}}
+func newWriter(columns []column, version string) *writer {
+	return &writer{columns: columns, version: version, shown: map[string]*shown{}}
 }
 
 // write returns a reading as metrics, in batches of a size that consumers take. What was written before and is not there any
@@ -323,7 +324,9 @@ func (w *writer) resource() {
 	rm := w.pages[len(w.pages)-1].ResourceMetrics().AppendEmpty()
 	w.of.describe(rm.Resource().Attributes())
 	scope := rm.ScopeMetrics().AppendEmpty()
+	scope.SetSchemaUrl(metadata.SchemaURL)
 	scope.Scope().SetName(metadata.ScopeName)
+	scope.Scope().SetVersion(w.version)
 	w.metrics = scope.Metrics()
 	w.metrics.EnsureCapacity(len(w.columns))
 	w.begun = true
