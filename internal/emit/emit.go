@@ -9,7 +9,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Batch collects points. Points of one metric and resource stand together, whatever the order in which they come.
+// Batch collects points. Points of one metric and resource stand together, whatever the order in which they come; but a point
+// that ends a series is the last of its pmetric.Metric, and further ones go to another of the same name. The Prometheus exporter
+// passes over all that comes behind such a point
+// (https://github.com/open-telemetry/opentelemetry-collector-contrib/blob/v0.149.0/exporter/prometheusexporter/accumulator.go).
 type Batch struct {
 	md        pmetric.Metrics
 	scope     string
@@ -33,7 +36,8 @@ func (b *Batch) Points() int { return b.points }
 type Resource struct {
 	batch   *Batch
 	rm      pmetric.ResourceMetrics
-	metrics map[shape]pmetric.Metric
+	begun   bool                     // it has a point
+	metrics map[shape]pmetric.Metric // those to which points can be added
 }
 
 // shape tells a metric's explicit from its exponential histograms: one that is a Distribution has both.
@@ -59,7 +63,8 @@ func (r *Resource) metric(m *Metric, of pmetric.MetricType) pmetric.Metric {
 	if metric, ok := r.metrics[shape{m, of}]; ok {
 		return metric
 	}
-	if len(r.metrics) == 0 {
+	if !r.begun {
+		r.begun = true
 		rm := r.batch.md.ResourceMetrics().AppendEmpty()
 		r.rm.MoveTo(rm)
 		r.rm = rm
@@ -85,12 +90,24 @@ func (r *Resource) metric(m *Metric, of pmetric.MetricType) pmetric.Metric {
 	return metric
 }
 
+// close lets further points of a metric of numbers begin another pmetric.Metric.
+func (r *Resource) close(m *Metric) {
+	delete(r.metrics, shape{m, numbers(m)})
+}
+
+func numbers(m *Metric) pmetric.MetricType {
+	if m.Kind == Counter {
+		return pmetric.MetricTypeSum
+	}
+	return pmetric.MetricTypeGauge
+}
+
 func (r *Resource) number(m *Metric, at int64) pmetric.NumberDataPoint {
 	var p pmetric.NumberDataPoint
-	if m.Kind == Counter {
-		p = r.metric(m, pmetric.MetricTypeSum).Sum().DataPoints().AppendEmpty()
+	if metric := r.metric(m, numbers(m)); m.Kind == Counter {
+		p = metric.Sum().DataPoints().AppendEmpty()
 	} else {
-		p = r.metric(m, pmetric.MetricTypeGauge).Gauge().DataPoints().AppendEmpty()
+		p = metric.Gauge().DataPoints().AppendEmpty()
 	}
 	p.SetTimestamp(pcommon.Timestamp(at))
 	return p

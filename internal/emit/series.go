@@ -117,6 +117,7 @@ func (s Series) stale(m *Metric, at int64, more []string) {
 	p := s.to.number(m, at)
 	p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 	s.describe(p.Attributes(), more)
+	s.to.close(m)
 }
 
 // Histogram writes the values since start by explicit boundaries: counts[i] lie in (bounds[i-1], bounds[i]]. A sum that is

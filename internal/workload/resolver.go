@@ -14,8 +14,8 @@ type Options struct {
 	KubeletLogs string
 	// Pods knows who holds which device. Nil: nobody does. It is not closed with the Resolver.
 	Pods *Pods
-	// MaxProcesses is how many processes are remembered (1024), each with one open file. One beyond is looked up anew
-	// each time, and counted.
+	// MaxProcesses is how many processes of the machine are remembered (1024), each with one open file. One beyond is looked
+	// up anew each time, and counted.
 	MaxProcesses int
 	// Expiry is how long a process that nobody asks for is remembered, and how often one is looked up anew (5m).
 	Expiry time.Duration
@@ -46,6 +46,8 @@ type holder struct {
 	by witness
 	// rival is of another pod, which uses a device that it was not given. Its pid is 0 when there is none.
 	rival witness
+	// crowded is when a process was there for which there was no room, and which may be of another pod.
+	crowded int64
 }
 
 // witness is a process by which a pod was seen.
@@ -159,18 +161,22 @@ func (r *Resolver) namesOf(e *entry, device Device, now int64) Names {
 		return Names{}
 	}
 	owner, ok := known.owner(device)
-	if !ok || owner.Shared || !r.holds(owner, e.sighting) {
+	if !ok || owner.Shared || !r.holds(owner, e, now) {
 		return Names{}
 	}
 	return owner.Names
 }
 
-// holds says whether the process is of the pod that holds a device. A pod that was not given the device can use it all
-// the same (NVIDIA_VISIBLE_DEVICES=all); when two are seen, neither is named.
-func (r *Resolver) holds(owner Owner, s *sighting) bool {
-	key, seen := podName{owner.Namespace, owner.Pod}, witness{s.PID, s.Start, s.PodUID}
+// holds says whether the process is taken for one of the pod that holds a device. A pod that was not given the device can use it
+// all the same (NVIDIA_VISIBLE_DEVICES=all); when two are seen, neither is named. When the stranger is there alone, nobody can tell.
+func (r *Resolver) holds(owner Owner, e *entry, now int64) bool {
+	key, seen := podName{owner.Namespace, owner.Pod}, witness{e.PID, e.Start, e.PodUID}
 	h := r.holders[key]
+	remembered := r.seen[e.PID] == e
 	switch {
+	case !remembered && (h.by.uid != seen.uid || !r.present(h.by)):
+		h.crowded = now // nobody would find it again, to hold it against others
+	case !remembered:
 	case h.by.uid == seen.uid, !r.present(h.by): // also the first, and a pod that has taken the place of one of the same name
 		h.by = seen
 	default:
@@ -180,7 +186,12 @@ func (r *Resolver) holds(owner Owner, s *sighting) bool {
 		h.rival = witness{}
 	}
 	r.holders[key] = h
-	return h.rival.pid == 0
+	return h.rival.pid == 0 && !r.crowded(h, now)
+}
+
+// crowded says whether somebody else may have been there lately.
+func (r *Resolver) crowded(h holder, now int64) bool {
+	return h.crowded != 0 && now-h.crowded < int64(r.opts.Expiry)
 }
 
 // present says whether a process is remembered and alive.
@@ -201,7 +212,7 @@ func (r *Resolver) sweep(now int64) {
 		}
 	}
 	for key, h := range r.holders {
-		if !r.present(h.by) {
+		if !r.present(h.by) && !r.crowded(h, now) {
 			delete(r.holders, key)
 		}
 	}

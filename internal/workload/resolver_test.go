@@ -126,6 +126,37 @@ func TestAStrangerOnADeviceTakesNoName(t *testing.T) {
 	assert.True(t, named(own, 22))
 }
 
+// Scenario: more processes than are remembered, of the pod that was given a device and of another one.
+// Guarantees: whichever of them are remembered, a stranger never has the pod's name while the pod is there too; the pod alone has
+// it for all its processes.
+func TestAStrangerBeyondTheLimitTakesNoName(t *testing.T) {
+	k := workloadtest.NewKubelet(t, holds("chat-0", container("vllm", gpu0)))
+	p, _ := listening(t, PodsOptions{Socket: k.Socket})
+	require.Eventually(t, knows(p, gpu0, "chat-0"), soon, time.Millisecond)
+	root := t.TempDir()
+	for pid, uid := range map[int]string{1: uid1, 2: uid1, 11: uid2, 12: uid2} {
+		process(t, root, pid, "x", 1, "0::/"+workloadtest.Pod(uid, id1)+"\n")
+	}
+	f := func(want string, order ...uint32) {
+		t.Helper()
+		r := newResolver(t, Options{ProcRoot: root, Pods: p, MaxProcesses: 1, Expiry: time.Minute})
+		for now := range int64(40) {
+			for _, pid := range order {
+				got := r.Resolve(pid, Device{UUID: gpu0}, (1+now)*second)
+				require.NotEmpty(t, got.PodUID)
+				if now > 0 { // who is seen first is believed until the other is seen
+					assert.Equal(t, want, got.Pod, "%d of %d after %d s", pid, order, now)
+				}
+			}
+		}
+	}
+	f("chat-0", 1, 2)
+	f("", 1, 11)
+	f("", 11, 1)
+	f("", 11, 12, 1)
+	f("", 11, 1, 2, 12)
+}
+
 // Scenario: a pod has ended and another one has been given its device, and the kubelet was last asked before that.
 // Guarantees: the new pod's process does not get the old one's name; the kubelet is asked at once.
 func TestAnOldAnswerIsNotAboutANewProcess(t *testing.T) {

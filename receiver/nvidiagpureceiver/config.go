@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -97,10 +99,18 @@ func (c *Config) Validate() error {
 	if c.Source == sourceNVML && (c.DCGMLibrary != "" || c.DCGMEndpoint != "") {
 		errs = append(errs, errors.New("source: nvml never asks DCGM: write auto or dcgm, or remove dcgm_library and dcgm_endpoint"))
 	}
-	if path, unix := strings.CutPrefix(c.DCGMEndpoint, unixScheme); unix && !strings.HasPrefix(path, "/") {
-		errs = append(errs, fmt.Errorf("dcgm_endpoint: %q: %q is no absolute path, e.g. unix:///run/nvidia-hostengine/socket", c.DCGMEndpoint, path))
-	} else if host, port, err := net.SplitHostPort(c.DCGMEndpoint); !unix && c.DCGMEndpoint != "" && (err != nil || host == "" || port == "") {
-		errs = append(errs, fmt.Errorf("dcgm_endpoint: %q is neither host:port, e.g. localhost:5555, nor unix:///path", c.DCGMEndpoint))
+	if c.Source == sourceDCGM && c.NVMLLibrary != "" {
+		errs = append(errs, errors.New(`source: dcgm never asks NVML: write auto or nvml, or remove nvml_library, or set it to ""`))
+	}
+	errs = append(errs, checkEndpoint(c.DCGMEndpoint))
+	for _, path := range []struct{ key, value, like string }{
+		{"kubelet_socket", c.KubeletSocket, defaultKubeletSocket},
+		{"kubelet_logs", c.KubeletLogs, defaultKubeletLogs},
+		{"proc_root", c.ProcRoot, "/host/proc"},
+	} {
+		if path.value != "" && !filepath.IsAbs(path.value) {
+			errs = append(errs, fmt.Errorf("%s: %q is no absolute path, e.g. %s", path.key, path.value, path.like))
+		}
 	}
 	if c.MaxProcesses < 1 {
 		errs = append(errs, fmt.Errorf("max_processes: %d must be at least 1", c.MaxProcesses))
@@ -113,6 +123,27 @@ func (c *Config) Validate() error {
 }
 
 const unixScheme = "unix://"
+
+// checkEndpoint says what is wrong with a dcgm_endpoint.
+func checkEndpoint(endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	if path, unix := strings.CutPrefix(endpoint, unixScheme); unix {
+		if !strings.HasPrefix(path, "/") {
+			return fmt.Errorf("dcgm_endpoint: %q: %q is no absolute path, e.g. unix:///run/nvidia-hostengine/socket", endpoint, path)
+		}
+		return nil
+	}
+	host, port, err := net.SplitHostPort(endpoint)
+	if err != nil || host == "" || port == "" || strings.HasPrefix(port, "/") {
+		return fmt.Errorf("dcgm_endpoint: %q is neither host:port, e.g. localhost:5555, nor unix:///path", endpoint)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("dcgm_endpoint: %q: the port %q is not in 1…65535", endpoint, port)
+	}
+	return nil
+}
 
 // interval is how often a group is read.
 func (c *Config) interval(g gpu.Group) time.Duration {

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,8 +26,15 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/ledger"
 )
 
-// lastWords is how long the consumer of events may take for what is left at a shutdown.
-const lastWords = 5 * time.Second
+const (
+	// lastWords is how long the consumer of events may take for what is left at a shutdown.
+	lastWords = 5 * time.Second
+	// patience is how long a shutdown waits for the driver, which can block for ever: no library can be called off, and the
+	// Collector gives a shutdown no deadline.
+	patience = 5 * time.Second
+	// overdue is how long a call may take before that is a failure. To open many GPUs that nobody else holds takes seconds.
+	overdue = 15 * time.Second
+)
 
 // engine reads the GPUs for all instances of a receiver: they share the driver, and what is known.
 type engine struct {
@@ -39,6 +48,8 @@ type engine struct {
 	report  *receiverhelper.ObsReport
 	now     func() time.Time
 	health  health
+	asking  atomic.Int64 // since when the source is asked, in Unix nanoseconds; 0 while it is not
+	overdue time.Duration
 
 	// What follows belongs to the one goroutine that reads.
 	open     bool
@@ -52,14 +63,16 @@ type engine struct {
 	pods     *workload.Pods
 
 	// mu guards what the source's events meet the readings in. It is not held while something is sent or read.
-	mu     sync.Mutex
-	book   ledger.Ledger
-	writer *writer
-	outbox outbox
+	mu       sync.Mutex
+	book     ledger.Ledger
+	writer   *writer
+	exporter dcgmnames.Writer
+	outbox   outbox
 
 	signals chan os.Signal
 	stop    context.CancelFunc // nil before Start
-	done    sync.WaitGroup
+	reader  sync.WaitGroup     // run
+	others  sync.WaitGroup     // tell, watch
 }
 
 // instance is what the Collector sees: one for each signal.
@@ -72,10 +85,12 @@ func (i instance) Start(ctx context.Context, host component.Host) error {
 }
 
 func newEngine(set receiver.Settings, cfg *Config) (*engine, error) {
-	e := &engine{cfg: cfg, set: set, log: set.Logger, now: time.Now, outbox: newOutbox(), signals: make(chan os.Signal, 1)}
+	e := &engine{
+		cfg: cfg, set: set, log: set.Logger, now: time.Now, overdue: overdue, outbox: newOutbox(), signals: make(chan os.Signal, 1),
+	}
 	e.source = newSource(cfg, set.Logger)
 	var errs [2]error
-	e.own, errs[0] = newTelemetry(set.TelemetrySettings)
+	e.own, errs[0] = newTelemetry(set.TelemetrySettings, set.ID)
 	e.report, errs[1] = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, ReceiverCreateSettings: set})
 	return e, errors.Join(errs[:]...)
 }
@@ -89,8 +104,9 @@ func (e *engine) Start(context.Context, component.Host) error {
 	if e.cfg.ReleaseWindow > 0 {
 		signal.Notify(e.signals, syscall.SIGUSR1)
 	}
-	e.done.Go(func() { e.run(running) })
-	e.done.Go(func() { e.tell(running) })
+	e.reader.Go(func() { e.run(running) })
+	e.others.Go(func() { e.tell(running) })
+	e.others.Go(func() { e.watch(running) })
 	return nil
 }
 
@@ -104,7 +120,7 @@ func (e *engine) prepare() {
 			also = dcgmnames.Points()
 		}
 	}
-	e.writer = newWriter(all)
+	e.writer = newWriter(all, e.set.BuildInfo.Version)
 	e.plans = plans(all, also)
 	e.schedule = newSchedule(e.cfg, &e.plans)
 }
@@ -116,13 +132,14 @@ func (e *engine) findOwners() {
 			switch {
 			case err == nil:
 				e.log.Info("the kubelet tells which pods hold which devices", zap.String("kubelet_socket", socket))
-			case errors.Is(err, os.ErrNotExist):
+			case errors.Is(err, os.ErrNotExist) && socket == defaultKubeletSocket:
 				e.log.Debug("there is no kubelet here", zap.String("kubelet_socket", socket))
 			default:
 				e.log.Warn("the kubelet does not tell which pods hold which devices", zap.String("kubelet_socket", socket), zap.Error(err))
 			}
 		}})
 	}
+	e.doubtPaths()
 	e.resolver = workload.NewResolver(workload.Options{
 		ProcRoot: e.cfg.ProcRoot, KubeletLogs: e.cfg.KubeletLogs, Pods: e.pods, MaxProcesses: e.cfg.MaxProcesses,
 	})
@@ -132,8 +149,24 @@ func (e *engine) findOwners() {
 	e.who = e.resolver
 }
 
+// doubtPaths tells of paths that were set and have nothing. They may come later, so they are no error.
+func (e *engine) doubtPaths() {
+	for _, of := range []struct{ key, value, usual, has string }{
+		{"proc_root", e.cfg.ProcRoot, "", "stat"},
+		{"kubelet_logs", e.cfg.KubeletLogs, defaultKubeletLogs, "."},
+	} {
+		if of.value == of.usual || of.value == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(of.value, of.has)); err != nil {
+			e.log.Warn("processes have fewer names: a path that is set has nothing", zap.String("key", of.key), zap.Error(err))
+		}
+	}
+}
+
 // run does what is due until the context ends.
 func (e *engine) run(ctx context.Context) {
+	defer e.resolver.Close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -149,23 +182,15 @@ func (e *engine) run(ctx context.Context) {
 	}
 }
 
-// Shutdown gives the handles back and tells what is left to tell.
+// Shutdown gives the handles back and tells what is left to tell. A driver that blocks is left alone, with its handles.
 func (e *engine) Shutdown(ctx context.Context) error {
 	if e.stop == nil {
 		return e.own.shutdown() // never started
 	}
 	signal.Stop(e.signals)
 	e.stop()
-	ended := make(chan struct{})
-	go func() {
-		e.done.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done(): // a driver can block for ever
-		return errors.Join(ctx.Err(), e.own.shutdown())
-	}
+	err := e.leave(ctx)
+	e.others.Wait()
 	last, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
 	e.outbox.Resume()
@@ -173,6 +198,30 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	if e.pods != nil {
 		e.pods.Close()
 	}
-	e.resolver.Close()
-	return e.own.shutdown()
+	return errors.Join(err, e.own.shutdown())
+}
+
+// leave waits until nothing is read any more, or the driver has been waited for long enough.
+func (e *engine) leave(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() {
+		e.reader.Wait()
+		close(ended)
+	}()
+	enough := time.NewTicker(patience)
+	defer enough.Stop()
+	for {
+		select {
+		case <-ended:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-enough.C:
+			if e.asking.Load() != 0 {
+				// Not an error: the Collector would not begin anew after one, when its configuration is read again.
+				e.log.Warn("the driver does not answer; it is left alone, and its handles stay open", zap.Duration("after", patience))
+				return nil
+			}
+		}
+	}
 }

@@ -122,7 +122,9 @@ func (e *engine) records(events []event) plog.Logs {
 				rl.Resource().Attributes().PutStr("hw.id", ev.uuid)
 			}
 			scope = rl.ScopeLogs().AppendEmpty()
+			scope.SetSchemaUrl(metadata.SchemaURL)
 			scope.Scope().SetName(metadata.ScopeName)
+			scope.Scope().SetVersion(e.set.BuildInfo.Version)
 			scopes[ev.uuid] = scope
 		}
 		r := scope.LogRecords().AppendEmpty()

@@ -15,14 +15,8 @@ import (
 
 // asDCGMExporter writes the snapshot as dcgm-exporter would. A device names its pod where the kubelet has given it to one. The
 // caller holds the mutex, after the writer has seen the snapshot.
-func (e *engine) asDCGMExporter(due int, now int64) pmetric.Metrics {
-	md := pmetric.NewMetrics()
-	scope := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
-	scope.Scope().SetName(metadata.ScopeName)
-	r := dcgmnames.Reading{Snapshot: &e.snapshot, Now: now}
-	if host, err := os.Hostname(); err == nil {
-		r.Hostname = host
-	}
+func (e *engine) asDCGMExporter(due int, now int64) []pmetric.Metrics {
+	r := dcgmnames.Reading{Snapshot: &e.snapshot, Asked: e.plans[due].read, Now: now, Hostname: hostname()}
 	if e.pods != nil {
 		r.Pod = func(d *gpu.Device) workload.Names {
 			sh := e.writer.shown[d.UUID]
@@ -43,6 +37,35 @@ func (e *engine) asDCGMExporter(due int, now int64) pmetric.Metrics {
 			return 0
 		}
 	}
-	dcgmnames.Write(scope.Metrics(), r)
-	return md
+	return e.named(r)
+}
+
+// endDCGMExporter ends what was written by these names. The caller holds the mutex.
+func (e *engine) endDCGMExporter(now int64) []pmetric.Metrics {
+	return e.named(dcgmnames.Reading{Snapshot: &gpu.Snapshot{}, Now: now})
+}
+
+// named writes a reading by the names of dcgm-exporter: one batch, or none where there is nothing to say.
+func (e *engine) named(r dcgmnames.Reading) []pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	scope := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
+	scope.Scope().SetName(metadata.ScopeName)
+	scope.Scope().SetVersion(e.set.BuildInfo.Version)
+	e.exporter.Write(scope.Metrics(), r)
+	if scope.Metrics().Len() == 0 {
+		return nil
+	}
+	return []pmetric.Metrics{md}
+}
+
+// hostname is what dcgm-exporter calls the machine: the node, where that is told, as its chart does.
+func hostname() string {
+	if node := os.Getenv("NODE_NAME"); node != "" {
+		return node
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return host
 }

@@ -24,13 +24,19 @@ func NewFactory() receiver.Factory {
 		receiver.WithLogs(createLogs, metadata.Stability))
 }
 
+// Where a kubelet has them. That there is nothing is usual, too.
+const (
+	defaultKubeletSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
+	defaultKubeletLogs   = "/var/log/containers"
+)
+
 func createDefaultConfig() component.Config {
 	return &Config{
 		CollectionInterval: 10 * time.Second,
 		RetryInterval:      10 * time.Second,
 		Source:             sourceAuto,
-		KubeletSocket:      "/var/lib/kubelet/pod-resources/kubelet.sock",
-		KubeletLogs:        "/var/log/containers",
+		KubeletSocket:      defaultKubeletSocket,
+		KubeletLogs:        defaultKubeletLogs,
 		MaxProcesses:       1024,
 		ReleaseWindow:      2 * time.Minute,
 	}

@@ -48,6 +48,9 @@ func onFakes(t *testing.T, world *fakegpu.Scenario, configure func(*Config)) *fa
 		if cfg.Source != sourceNVML {
 			cfg.DCGMLibrary = dcgm
 		}
+		if cfg.Source == sourceDCGM {
+			cfg.NVMLLibrary = ""
+		}
 	})
 	r.engine.source = newSource(r.cfg, r.log)
 	t.Cleanup(r.close)

@@ -163,17 +163,18 @@ func (r *rig) names() map[string]bool {
 func each(md pmetric.Metrics, f func(pmetric.Metric, pmetric.NumberDataPoint)) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-			var points pmetric.NumberDataPointSlice
-			if m.Type() == pmetric.MetricTypeSum {
-				points = m.Sum().DataPoints()
-			} else {
-				points = m.Gauge().DataPoints()
-			}
-			for _, p := range points.All() {
+			for _, p := range numbers(m).All() {
 				f(m, p)
 			}
 		}
 	}
+}
+
+func numbers(m pmetric.Metric) pmetric.NumberDataPointSlice {
+	if m.Type() == pmetric.MetricTypeSum {
+		return m.Sum().DataPoints()
+	}
+	return m.Gauge().DataPoints()
 }
 
 // text writes a point without what all points of its device carry.

@@ -68,7 +68,7 @@ func (e *engine) sendEvents(ctx context.Context) {
 	ld := e.records(e.outbox.pending)
 	e.mu.Unlock()
 	if lost > 0 {
-		e.own.eventsDropped.Add(ctx, lost)
+		e.own.eventsDropped.Add(ctx, lost, e.own.only)
 	}
 	if n == 0 {
 		return
@@ -80,7 +80,7 @@ func (e *engine) sendEvents(ctx context.Context) {
 	case err == nil:
 		e.outbox.Resume()
 	case consumererror.IsPermanent(err):
-		e.own.eventsDropped.Add(ctx, int64(n))
+		e.own.eventsDropped.Add(ctx, int64(n), e.own.only)
 		e.log.Error("events were refused for good", zap.Int("events", n), zap.Error(err))
 		e.outbox.Resume()
 	default:

@@ -75,9 +75,6 @@ func (w *writer) identify(d *gpu.Device, who owners) {
 
 // perProcess writes the points of the column for the processes of the device.
 func (w *writer) perProcess(d *gpu.Device) {
-	for i := range w.of.previous {
-		w.endProcess(&w.of.previous[i])
-	}
 	for i := range w.of.processes {
 		p, values := &w.of.processes[i], &d.Processes[i]
 		for _, at := range w.column.points {
@@ -97,6 +94,9 @@ func (w *writer) perProcess(d *gpu.Device) {
 				w.ofProcess(p, at).SetDoubleValue(v)
 			}
 		}
+	}
+	for i := range w.of.previous {
+		w.endProcess(&w.of.previous[i])
 	}
 }
 

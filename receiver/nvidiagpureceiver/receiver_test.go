@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -204,6 +205,204 @@ func TestSeriesEndWithWhatTheyAreAbout(t *testing.T) {
 	assert.Empty(t, r.series(name))
 }
 
+// Guarantees: who reads it knows which release wrote it, and by which conventions.
+func TestTheScopeTellsItsVersionAndItsConventions(t *testing.T) {
+	r := newRig(t, one, func(cfg *Config) { cfg.DCGMExporterNames = true })
+	r.set.BuildInfo.Version = "1.2.3"
+	r.prepare()
+	r.scrape()
+	r.source.events(gpu.Event{Time: 5, UUID: "GPU-0", Code: 31})
+	r.scrape()
+	require.Len(t, r.metrics.AllMetrics(), 2)
+	for i, md := range r.metrics.AllMetrics() {
+		sm := md.ResourceMetrics().At(0).ScopeMetrics().At(0)
+		assert.Equal(t, "1.2.3", sm.Scope().Version())
+		assert.Equal(t, []string{metadata.SchemaURL, ""}[i], sm.SchemaUrl(), "the names of dcgm-exporter are no convention's")
+	}
+	sl := r.logs.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0)
+	assert.Equal(t, "1.2.3", sl.Scope().Version())
+	assert.Equal(t, metadata.SchemaURL, sl.SchemaUrl())
+}
+
+// Guarantees: what the receiver says of itself says of which one, so that several do not overwrite each other.
+func TestOwnTelemetryTellsTheReceivers(t *testing.T) {
+	r := newRig(t, one, nil)
+	r.scrape()
+	r.close()
+	r.scrape()
+	id := r.set.ID.String()
+	for _, name := range []string{"scrapes", "reinitializations", "connected", "devices", "processes", "processes_overflowed"} {
+		values := r.counted(name, "receiver")
+		assert.Len(t, values, 1, name)
+		assert.Contains(t, values, id, name)
+	}
+}
+
+// Guarantees: a path that was set and has nothing is told; those that are usual are not.
+func TestPathsThatHaveNothingAreTold(t *testing.T) {
+	f := func(configure func(*Config), want ...string) {
+		t.Helper()
+		r := newRig(t, one, configure)
+		r.doubtPaths()
+		var got []string
+		for _, entry := range r.console.FilterMessage("processes have fewer names: a path that is set has nothing").All() {
+			got = append(got, entry.ContextMap()["key"].(string))
+		}
+		assert.Equal(t, want, got)
+	}
+	f(nil)
+	f(func(cfg *Config) { cfg.ProcRoot = "/proc" })
+	f(func(cfg *Config) { cfg.ProcRoot, cfg.KubeletLogs = "/nonexistent", "" }, "proc_root")
+	f(func(cfg *Config) { cfg.ProcRoot, cfg.KubeletLogs = t.TempDir(), "/nonexistent" }, "proc_root", "kubelet_logs")
+
+	r := newRig(t, one, func(cfg *Config) { cfg.KubeletSocket = "/nonexistent/kubelet.sock" })
+	r.findOwners()
+	require.Eventually(t, func() bool {
+		return r.console.FilterMessage("the kubelet does not tell which pods hold which devices").Len() == 1
+	}, 10*time.Second, time.Millisecond)
+	r.pods.Close()
+}
+
+// Scenario: processes come and go; then nothing is read any more.
+// Guarantees: an ended point is the last of its pmetric.Metric: the Prometheus exporter does not see what stands behind one.
+func TestNothingStandsBehindAnEnd(t *testing.T) {
+	pids := []uint32{7, 9, 10}
+	r := newRig(t, func(s *gpu.Snapshot) {
+		d := full(s, 0)
+		d.Processes = d.Processes[:0]
+		for _, pid := range pids {
+			d.AddProcess(pid).Memory = uint64(pid)
+		}
+		if len(pids) == 1 {
+			*d = gpu.Device{UUID: d.UUID, State: gpu.Lost}
+		}
+	}, func(cfg *Config) { cfg.DCGMExporterNames = true })
+	ends := func() (n int) {
+		t.Helper()
+		for _, md := range r.metrics.AllMetrics() {
+			for _, rm := range md.ResourceMetrics().All() {
+				for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+					points := numbers(m)
+					for i, p := range points.All() {
+						if p.Flags().NoRecordedValue() {
+							n++
+							assert.Equal(t, points.Len()-1, i, m.Name())
+						}
+					}
+				}
+			}
+		}
+		return n
+	}
+	r.scrape()
+	assert.Zero(t, ends())
+	pids = []uint32{8, 9, 11, 12}
+	r.scrape()
+	assert.Equal(t, 2, ends(), "the memory of two processes")
+	pids = pids[:1]
+	r.scrape()
+	assert.Greater(t, ends(), 80)
+	r.metrics.Reset()
+	r.endSeries(t.Context())
+	assert.Positive(t, ends())
+}
+
+// Guarantees: a device that is called otherwise, by its index or its driver, ends what it was called before; a millisecond earlier,
+// since that may be the same series to a backend.
+func TestADeviceThatIsRenamedEndsItsOldName(t *testing.T) {
+	index, driver := 2, "590.48.01"
+	r := newRig(t, func(s *gpu.Snapshot) {
+		d := full(s, 0)
+		d.Index, s.Driver = index, driver
+		if driver == "" {
+			d.Firmware, d.Serial = "", ""
+		}
+	}, nil)
+	// told are the values, and how many points ended, by name, driver and time.
+	told := func() map[string]int {
+		r.scrape()
+		all := map[string]int{}
+		for _, md := range r.metrics.AllMetrics() {
+			for _, rm := range md.ResourceMetrics().All() {
+				name, _ := rm.Resource().Attributes().Get("hw.name")
+				driver, _ := rm.Resource().Attributes().Get("hw.driver_version")
+				for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+					for _, p := range numbers(m).All() {
+						own, _ := p.Attributes().Get("hw.name")
+						assert.Equal(t, name.Str(), own.Str())
+						all[fmt.Sprint(name.Str(), " ", driver.Str(), " ", p.Flags().NoRecordedValue(), " ",
+							p.Timestamp().AsTime().Sub(t0)%(10*time.Second))]++
+					}
+				}
+			}
+		}
+		return all
+	}
+	first := told()
+	require.Len(t, first, 1)
+	n := first["GPU 2 590.48.01 false 0s"]
+	require.Positive(t, n)
+	index = 3
+	assert.Equal(t, map[string]int{"GPU 2 590.48.01 true 9.999s": n, "GPU 3 590.48.01 false 0s": n}, told())
+	driver = "600.10"
+	assert.Equal(t, map[string]int{"GPU 3 590.48.01 true 9.999s": n, "GPU 3 600.10 false 0s": n}, told())
+	driver = ""
+	assert.Equal(t, map[string]int{"GPU 3 600.10 false 0s": n}, told(), "what is not told for once is as it was")
+}
+
+// Guarantees: a counter never starts after its own time, though the clock of the host is set back.
+func TestAClockThatIsSetBackLeavesNoCounterInTheFuture(t *testing.T) {
+	r := newRig(t, one, nil)
+	r.scrape()
+	r.source.events(gpu.Event{Time: r.clock.UnixNano(), UUID: "GPU-0", Code: 31})
+	r.scrape()
+	r.clock = r.clock.Add(-time.Minute)
+	r.schedule = newSchedule(r.cfg, &r.plans)
+	for range 2 {
+		r.scrape()
+		sums := 0
+		each(r.metrics.AllMetrics()[0], func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+			if m.Type() == pmetric.MetricTypeSum && m.Sum().IsMonotonic() {
+				sums++
+				assert.LessOrEqual(t, p.StartTimestamp(), p.Timestamp(), m.Name())
+			}
+		})
+		assert.Greater(t, sums, 40)
+	}
+	assert.Contains(t, r.series("nvidia.gpu.xid"), "nvidia.gpu.xid{hw.id=GPU-0,nvidia.xid.code=31} 1")
+}
+
+// Guarantees: memory that a GPU shares with its host ends under the attribute that it was told with, and begins anew under
+// another.
+func TestUnifiedMemoryIsEnded(t *testing.T) {
+	unified, there := true, true
+	r := newRig(t, func(s *gpu.Snapshot) {
+		d := s.Add()
+		d.UUID, d.Unified = "GPU-0", unified
+		if there {
+			d.SetInt(gpu.MemoryLimit, 100)
+			d.SetInt(gpu.MemoryUsage, 50)
+		}
+	}, func(cfg *Config) { cfg.ProcRoot = t.TempDir() }) // in which there is no meminfo
+	r.scrape()
+	const name = "hw.gpu.memory.usage{hw.id=GPU-0"
+	assert.Equal(t, []string{name + ",nvidia.memory.type=unified} 50"}, r.series("hw.gpu.memory.usage"))
+	unified = false
+	r.scrape()
+	assert.Equal(t, []string{name + ",nvidia.memory.type=unified} ended", name + "} 50"}, r.series("hw.gpu.memory.usage"))
+	unified = true
+	r.scrape()
+	assert.Equal(t, []string{name + ",nvidia.memory.type=unified} 50", name + "} ended"}, r.series("hw.gpu.memory.usage"))
+	there = false
+	r.scrape()
+	assert.Equal(t, []string{name + ",nvidia.memory.type=unified} ended"}, r.series("hw.gpu.memory.usage"))
+	there = true
+	r.scrape()
+	r.metrics.Reset()
+	r.endSeries(t.Context())
+	assert.Equal(t, []string{name + ",nvidia.memory.type=unified} ended"}, r.series("hw.gpu.memory.usage"))
+}
+
 // Guarantees: processes beyond the limit, those with the least memory, are told as one, and no memory is lost.
 func TestProcessesBeyondTheLimitAreToldTogether(t *testing.T) {
 	r := newRig(t, func(s *gpu.Snapshot) {
@@ -221,6 +420,7 @@ func TestProcessesBeyondTheLimitAreToldTogether(t *testing.T) {
 		"nvidia.gpu.process.memory.usage{hw.id=GPU-0,process.pid=9} 108",
 	}, r.series("nvidia.gpu.process.memory.usage"))
 	assert.Equal(t, int64(9), r.counted("processes_overflowed", "")[""])
+	assert.Equal(t, int64(11), r.counted("processes", "")[""], "those beyond are processes, too")
 }
 
 // Guarantees: a scrape of more points than a consumer takes at once goes out in several batches, whole.
@@ -273,20 +473,60 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 	assert.Contains(t, r.series("nvidia.gpu.xid"), fmt.Sprintf("nvidia.gpu.xid{hw.id=GPU-0,nvidia.xid.code=31} %d", 2*maxPendingEvents))
 }
 
-// Guarantees: a driver that cannot be talked to does not hold the shutdown up for ever.
+// Scenario: a call of the driver blocks, and the Collector ends; it gives a shutdown no deadline.
+// Guarantees: the shutdown ends by itself and without an error, events are told, and what comes when the call returns goes nowhere.
 func TestADriverThatBlocksDoesNotHoldTheEndUp(t *testing.T) {
 	blocked := make(chan struct{})
-	r := newRig(t, func(*gpu.Snapshot) { <-blocked }, nil)
+	r := newRig(t, func(s *gpu.Snapshot) {
+		<-blocked
+		one(s)
+	}, nil)
 	require.NoError(t, r.Start(t.Context(), nil))
-	require.Eventually(t, func() bool { return r.own.connected.Load() == 1 }, 10*time.Second, time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	require.Eventually(t, func() bool { return r.asking.Load() != 0 && r.own.connected.Load() == 1 }, 10*time.Second, time.Millisecond)
+	r.source.events(gpu.Event{Time: 5, UUID: "GPU-0", Code: 79})
 	begin := time.Now()
-	require.ErrorIs(t, r.Shutdown(ctx), context.DeadlineExceeded)
-	assert.Less(t, time.Since(begin), 5*time.Second)
+	require.NoError(t, r.Shutdown(context.Background()))
+	assert.Less(t, time.Since(begin), 2*patience)
+	assert.Equal(t, []string{eventXid}, r.eventNames())
+	assert.Equal(t, 1, r.console.FilterMessage("the driver does not answer; it is left alone, and its handles stay open").Len())
 	close(blocked)
-	r.done.Wait()
-	r.resolver.Close()
+	r.reader.Wait()
+	assert.Empty(t, r.metrics.AllMetrics())
+}
+
+// Guarantees: while a call is overdue, the status says so and the series end; when it returns, all is as before.
+func TestADriverThatBlocksIsTold(t *testing.T) {
+	blocks := make(chan struct{})
+	reads := 0
+	r := newRig(t, func(s *gpu.Snapshot) {
+		if reads++; reads == 2 {
+			<-blocks
+		}
+		one(s)
+	}, func(cfg *Config) { cfg.CollectionInterval = shortest })
+	r.now, r.overdue = time.Now, 50*time.Millisecond
+	host := &statuses{Host: componenttest.NewNopHost()}
+	r.health.join(host)
+	require.NoError(t, r.Start(t.Context(), nil))
+	text := func() string {
+		r.health.mu.Lock()
+		defer r.health.mu.Unlock()
+		return r.health.text
+	}
+	require.Eventually(t, func() bool { return text() != "" }, 10*time.Second, time.Millisecond)
+	assert.Contains(t, text(), "the driver has not answered for 50ms")
+	assert.Zero(t, r.own.connected.Load())
+	all := r.metrics.AllMetrics()
+	require.Len(t, all, 2)
+	assert.Equal(t, all[0].DataPointCount(), all[1].DataPointCount())
+	each(all[1], func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+		assert.True(t, p.Flags().NoRecordedValue(), m.Name())
+	})
+	close(blocks)
+	require.Eventually(t, func() bool { return text() == "" && r.own.connected.Load() == 1 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, r.Shutdown(context.Background()))
+	assert.Equal(t, []componentstatus.Status{componentstatus.StatusOK, componentstatus.StatusRecoverableError, componentstatus.StatusOK}, host.all)
+	assert.Equal(t, 1, r.console.FilterMessage("no GPU is read: the driver does not answer").Len())
 }
 
 // Guarantees: what /proc/meminfo does not say is not made up.
@@ -342,4 +582,29 @@ func TestTheNamesOfDCGMExporterComeBesideOurs(t *testing.T) {
 	r.scrape()
 	assert.InDelta(t, 31, xid(), 0)
 	assert.False(t, r.source.wanted[1].Has(gpu.SMActive), "profiling has an interval of its own")
+
+	r.metrics.Reset()
+	r.release(t.Context())
+	for _, name := range []string{"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_PROF_SM_ACTIVE"} {
+		if series := r.series(name); assert.Len(t, series, 1, name) {
+			assert.Contains(t, series[0], "} ended")
+		}
+	}
+}
+
+// Guarantees: the machine is called as dcgm-exporter calls it, which prefers the name of the node to that of its container.
+func TestTheNodeIsCalledAsDCGMExporterCallsIt(t *testing.T) {
+	f := func(node, want string) {
+		t.Helper()
+		t.Setenv("NODE_NAME", node)
+		r := newRig(t, one, func(cfg *Config) { cfg.DCGMExporterNames = true })
+		r.scrape()
+		series := r.series("DCGM_FI_DEV_GPU_TEMP")
+		require.Len(t, series, 1)
+		assert.Contains(t, series[0], "Hostname="+want+",")
+	}
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	f("gpu-node-7", "gpu-node-7")
+	f("", host)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -192,8 +193,8 @@ func TestReport7TheSignalIsHeard(t *testing.T) {
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
 	require.Eventually(t, func() bool { return r.own.connected.Load() == 0 }, 10*time.Second, time.Millisecond)
 	r.stop()
-	r.done.Wait()
-	r.resolver.Close()
+	r.reader.Wait()
+	r.others.Wait()
 	assert.Equal(t, 1, r.source.closed)
 }
 
@@ -207,11 +208,15 @@ func TestReport8ProcessesAreNotScrambled(t *testing.T) {
 	require.Len(t, right, 3)
 	r.change(func(w *fakegpu.Scenario) { w.WideProcesses = true })
 	r.scrape()
-	for _, s := range r.series("nvidia.gpu.process.memory.usage") {
-		if !strings.HasSuffix(s, " ended") {
-			assert.Contains(t, right, s)
-		}
+	alive := slices.DeleteFunc(r.series("nvidia.gpu.process.memory.usage"), func(s string) bool { return strings.HasSuffix(s, " ended") })
+	assert.Subset(t, right, alive)
+	if len(alive) < len(right) {
+		assert.Positive(t, r.counted("points_refused", "reason")["scrambled"])
+		assert.Contains(t, r.series("nvidia.gpu.memory.unattributed")[0], "ended", "whose the memory is, is not known")
 	}
+	r.change(func(w *fakegpu.Scenario) { w.WideProcesses = false })
+	r.scrape()
+	assert.Equal(t, right, r.series("nvidia.gpu.process.memory.usage"))
 }
 
 // Report 9 (dask/distributed#8739, nvtop#256): the utilization of MIG is shown as 0.

@@ -18,32 +18,39 @@ func (e *engine) scrape(ctx context.Context, due int) error {
 	p, s := &e.plans[due], &e.snapshot
 	begin := e.now()
 	s.Reset()
-	if err := e.source.Read(ctx, &p.read, s); err != nil {
+	e.asking.Store(e.now().UnixNano())
+	err := e.source.Read(ctx, &p.read, s)
+	e.asking.Store(0)
+	if err != nil {
 		e.own.scraped(ctx, p.name, false, e.now().Sub(begin))
 		return err
 	}
+	if ctx.Err() != nil { // it may have taken so long that nobody waits for it any more
+		return ctx.Err()
+	}
 	now := e.now().UnixNano()
-	e.complete()
+	beyond := e.complete()
 	e.mu.Lock()
 	e.book.Read(s, now)
 	changes := e.book.Take()
 	pages := e.writer.write(s, &e.book, e.who, p, now)
 	if e.cfg.DCGMExporterNames && e.metrics != nil {
-		pages = append(pages, e.asDCGMExporter(due, now))
+		pages = append(pages, e.asDCGMExporter(due, now)...)
 	}
 	for i := range changes {
 		e.changed(&changes[i], now)
 	}
 	e.mu.Unlock()
 	e.recovered()
+	e.own.connected.Store(1)
 	e.own.scraped(ctx, p.name, true, e.now().Sub(begin))
-	e.own.saw(ctx, s, p)
+	e.own.saw(ctx, s, p, beyond)
 	e.send(ctx, pages)
 	return nil
 }
 
-// complete adds what the source cannot know.
-func (e *engine) complete() {
+// complete adds what the source cannot know, and returns how many processes are beyond the limit.
+func (e *engine) complete() (beyond int) {
 	s := &e.snapshot
 	for _, d := range s.Devices {
 		if d.Unified && !d.MIG() {
@@ -59,10 +66,9 @@ func (e *engine) complete() {
 	}
 	s.Derive()
 	for _, d := range s.Devices {
-		if n := bound(d, e.cfg.MaxProcesses); n > 0 {
-			e.own.beyond.Add(int64(n))
-		}
+		beyond += bound(d, e.cfg.MaxProcesses)
 	}
+	return beyond
 }
 
 // send hands metrics on. What is not taken is lost: the next scrape says it anew.

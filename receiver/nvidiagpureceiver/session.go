@@ -49,7 +49,10 @@ func (e *engine) step(ctx context.Context) time.Duration {
 
 // begin opens the source. It is false where that is not possible now.
 func (e *engine) begin(ctx context.Context) bool {
-	if err := e.source.Open(ctx, e.happened); err != nil {
+	e.asking.Store(e.now().UnixNano())
+	err := e.source.Open(ctx, e.happened)
+	e.asking.Store(0)
+	if err != nil {
 		if ctx.Err() == nil {
 			e.failed(ctx, err)
 		}
@@ -58,7 +61,7 @@ func (e *engine) begin(ctx context.Context) bool {
 	e.open = true
 	e.own.connected.Store(1)
 	if e.opened++; e.opened > 1 {
-		e.own.sessions.Add(ctx, 1)
+		e.own.sessions.Add(ctx, 1, e.own.only)
 	}
 	return true
 }
@@ -94,7 +97,10 @@ func (e *engine) recovered() {
 
 // close gives the handles back.
 func (e *engine) close() {
-	if err := e.source.Close(); err != nil {
+	e.asking.Store(e.now().UnixNano())
+	err := e.source.Close()
+	e.asking.Store(0)
+	if err != nil {
 		e.log.Debug("the source did not close as it should", zap.Error(err))
 	}
 	e.open = false
@@ -116,7 +122,8 @@ func (e *engine) release(ctx context.Context) {
 // endSeries tells backends that nothing more comes for now.
 func (e *engine) endSeries(ctx context.Context) {
 	e.mu.Lock()
-	pages := e.writer.stop(e.now().UnixNano())
+	now := e.now().UnixNano()
+	pages := append(e.writer.stop(now), e.endDCGMExporter(now)...)
 	e.mu.Unlock()
 	e.send(ctx, pages)
 }

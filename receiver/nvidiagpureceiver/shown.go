@@ -3,6 +3,7 @@
 package nvidiagpureceiver
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -19,6 +20,7 @@ type shown struct {
 	device workload.Device // as the kubelet may call it
 
 	points    gpu.Set
+	unified   gpu.Set  // of these: marked as memory of the host
 	codes     []uint64 // of Xids, sorted
 	overflow  bool     // Xids of too many codes
 	processes []process
@@ -41,30 +43,38 @@ type identity struct {
 	parentIndex, parentMinor                                    int
 }
 
-// identify keeps what is written about a device itself. It costs nothing while that stays the same.
-func (sh *shown) identify(d, parent *gpu.Device, driver string) {
+// identityOf is what the device is called now. What a driver cannot tell for once is as it was.
+func (sh *shown) identityOf(d, parent *gpu.Device, driver string) identity {
 	id := identity{
 		uuid: d.UUID, parent: d.Parent, model: d.Model, serial: d.Serial, firmware: d.Firmware, pci: d.PCI, profile: d.Profile,
 		driver: driver, index: d.Index, minor: d.Minor, gi: d.GPUInstance, ci: d.ComputeInstance, parentIndex: -1, parentMinor: -1,
 	}
 	if parent != nil {
 		id.parentIndex, id.parentMinor = parent.Index, parent.Minor
-		if id.serial == "" {
-			id.serial = parent.Serial
-		}
+		id.serial = cmp.Or(id.serial, parent.Serial)
 	}
-	if sh.identity == id {
-		return
-	}
+	id.model, id.serial = cmp.Or(id.model, sh.model), cmp.Or(id.serial, sh.serial)
+	id.firmware, id.pci, id.driver = cmp.Or(id.firmware, sh.firmware), cmp.Or(id.pci, sh.pci), cmp.Or(id.driver, sh.driver)
+	return id
+}
+
+// forget says that nothing is written of the device: all of it has ended.
+func (sh *shown) forget() {
+	sh.points, sh.unified, sh.overflow = gpu.Set{}, gpu.Set{}, false
+	sh.codes, sh.processes = sh.codes[:0], sh.processes[:0]
+}
+
+// identify makes of an identity what is written of it.
+func (sh *shown) identify(id identity) {
 	sh.identity = id
-	sh.device = workload.Device{UUID: d.UUID}
+	sh.device = workload.Device{UUID: id.uuid}
 	switch {
-	case parent != nil:
+	case id.parentIndex >= 0:
 		sh.name = fmt.Sprintf("GPU %d MIG %d", id.parentIndex, id.index)
 		if id.parentMinor >= 0 {
 			sh.device.Aliases = []string{fmt.Sprintf("nvidia%d/gi%d", id.parentMinor, id.gi)}
 		}
-	case d.MIG():
+	case id.parent != "":
 		sh.name = fmt.Sprintf("MIG %d", id.index)
 	default:
 		sh.name = fmt.Sprintf("GPU %d", id.index)

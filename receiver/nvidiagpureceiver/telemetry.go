@@ -23,6 +23,8 @@ type telemetry struct {
 	refused       metric.Int64Counter
 	sessions      metric.Int64Counter
 	eventsDropped metric.Int64Counter
+	id            attribute.KeyValue // of the receiver, of which there may be several
+	only          metric.MeasurementOption
 	reasons       [gpu.Reasons]metric.MeasurementOption
 
 	// Observed, so that they end with the component.
@@ -30,9 +32,10 @@ type telemetry struct {
 	observe                               metric.Registration
 }
 
-func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
+func newTelemetry(set component.TelemetrySettings, id component.ID) (*telemetry, error) {
 	meter := set.MeterProvider.Meter(metadata.ScopeName)
-	t := &telemetry{}
+	of := attribute.String("receiver", id.String())
+	t := &telemetry{id: of, only: metric.WithAttributeSet(attribute.NewSet(of))}
 	var errs [9]error
 	t.scrapes, errs[0] = meter.Int64Counter("otelcol_nvidia_gpu_scrapes", metric.WithUnit("{scrape}"),
 		metric.WithDescription("Readings, by the groups that were read together and by outcome."))
@@ -46,7 +49,7 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	t.eventsDropped, errs[4] = meter.Int64Counter("otelcol_nvidia_gpu_events_dropped", metric.WithUnit("{event}"),
 		metric.WithDescription("Log events that no consumer took in time."))
 	for why := range gpu.Reasons {
-		t.reasons[why] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", why.String())))
+		t.reasons[why] = metric.WithAttributeSet(attribute.NewSet(of, attribute.String("reason", why.String())))
 	}
 	gauges := [...]struct {
 		name, unit, description string
@@ -67,9 +70,9 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	errs[8] = err
 	t.observe, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for i, g := range gauges {
-			o.ObserveInt64(instruments[i], g.value.Load())
+			o.ObserveInt64(instruments[i], g.value.Load(), t.only)
 		}
-		o.ObserveInt64(beyond, t.beyond.Load())
+		o.ObserveInt64(beyond, t.beyond.Load(), t.only)
 		return nil
 	}, append(all, beyond)...)
 	return t, errors.Join(append(errs[:], err)...)
@@ -84,8 +87,8 @@ func (t *telemetry) scraped(ctx context.Context, groups string, ok bool, took ti
 		outcome = "failure"
 	}
 	of := attribute.String("groups", groups)
-	t.scrapes.Add(ctx, 1, metric.WithAttributes(of, attribute.String("outcome", outcome)))
-	t.durations.Record(ctx, took.Seconds(), metric.WithAttributes(of))
+	t.scrapes.Add(ctx, 1, metric.WithAttributes(t.id, of, attribute.String("outcome", outcome)))
+	t.durations.Record(ctx, took.Seconds(), metric.WithAttributes(t.id, of))
 }
 
 // closed notes that nothing is seen any more.
@@ -95,8 +98,9 @@ func (t *telemetry) closed() {
 	}
 }
 
-// saw notes what a reading has found.
-func (t *telemetry) saw(ctx context.Context, s *gpu.Snapshot, p *plan) {
+// saw notes what a reading has found, of which so many processes were beyond the limit.
+func (t *telemetry) saw(ctx context.Context, s *gpu.Snapshot, p *plan, beyond int) {
+	t.beyond.Add(int64(beyond))
 	for why, n := range s.Refused {
 		if n > 0 {
 			t.refused.Add(ctx, n, t.reasons[why])
@@ -104,9 +108,11 @@ func (t *telemetry) saw(ctx context.Context, s *gpu.Snapshot, p *plan) {
 	}
 	t.devices.Store(int64(len(s.Devices)))
 	if p.read.Has(gpu.ProcessMemory) {
-		n := 0
+		n := beyond
 		for _, d := range s.Devices {
-			n += len(d.Processes)
+			if n += len(d.Processes); len(d.Processes) > 0 && d.Processes[0].PID == 0 {
+				n-- // it stands for those beyond
+			}
 		}
 		t.processes.Store(int64(n))
 	}

@@ -3,6 +3,8 @@
 package nvidiagpureceiver
 
 import (
+	"time"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -16,6 +18,7 @@ import (
 // is looked up for them, and a scrape should cost little beside the driver's own work.
 type writer struct {
 	columns []column
+	version string            // of the distribution
 	shown   map[string]*shown // by UUID: the devices of the last snapshot
 	turn    uint64
 
@@ -32,8 +35,11 @@ type writer struct {
 	opened  bool
 }
 
-func newWriter(columns []column) *writer {
-	return &writer{columns: columns, shown: map[string]*shown{}}
+// unifiedMemory marks memory that a GPU shares with its host.
+const unifiedMemory = "unified"
+
+func newWriter(columns []column, version string) *writer {
+	return &writer{columns: columns, version: version, shown: map[string]*shown{}}
 }
 
 // write returns a reading as metrics, in batches of a size that consumers take. What was written before and is not there any
@@ -52,10 +58,13 @@ func (w *writer) write(s *gpu.Snapshot, book *ledger.Ledger, who owners, p *plan
 			w.shown[d.UUID] = sh
 		}
 		sh.turn = w.turn
-		if d.MIG() && parent != nil && parent.UUID == d.Parent {
-			sh.identify(d, parent, s.Driver)
-		} else {
-			sh.identify(d, nil, s.Driver)
+		of := parent
+		if !d.MIG() || parent != nil && parent.UUID != d.Parent {
+			of = nil
+		}
+		if id := sh.identityOf(d, of, s.Driver); id != sh.identity {
+			w.rename(sh)
+			sh.identify(id)
 		}
 		w.begin(sh)
 		w.device(d, book.Device(d.UUID), who)
@@ -73,6 +82,18 @@ func (w *writer) write(s *gpu.Snapshot, book *ledger.Ledger, who owners, p *plan
 // stop ends all series.
 func (w *writer) stop(now int64) []pmetric.Metrics {
 	return w.write(&gpu.Snapshot{}, nil, nil, nil, now)
+}
+
+// rename ends the series of a device that is called otherwise from now on: another index, another driver. Where a backend does
+// not look at what has changed, the series are the same: they end just before they go on, since no backend takes two values of
+// one instant.
+func (w *writer) rename(sh *shown) {
+	now := w.now
+	w.now -= int64(time.Millisecond)
+	w.begin(sh)
+	w.end()
+	w.now = now
+	sh.forget()
 }
 
 // begin is about a device from now on.
@@ -108,11 +129,12 @@ func (w *writer) values(d *gpu.Device, m *ledger.Device) {
 	c, told := w.column, &w.of.points
 	for _, p := range c.points {
 		if !d.Has(p) {
-			if told.Has(p) {
-				w.ended(gpu.Rows[p].Value, 0)
-				told.Remove(p)
-			}
+			w.endValue(p)
 			continue
+		}
+		unified := d.Unified && p <= gpu.MemoryUtilization
+		if unified != w.of.unified.Has(p) {
+			w.endValue(p) // it was another series
 		}
 		told.Add(p)
 		point := w.point()
@@ -131,8 +153,9 @@ func (w *writer) values(d *gpu.Device, m *ledger.Device) {
 			}
 			point.SetStartTimestamp(pcommon.Timestamp(since))
 		}
-		if d.Unified && p <= gpu.MemoryUtilization {
-			w.label(point, gpu.Rows[p].Value, 1).PutStr(gpu.AttributeMemory, "unified")
+		if unified {
+			w.of.unified.Add(p)
+			w.label(point, gpu.Rows[p].Value, 1).PutStr(gpu.AttributeMemory, unifiedMemory)
 		} else {
 			w.label(point, gpu.Rows[p].Value, 0)
 		}
@@ -207,18 +230,33 @@ func (w *writer) end() {
 			}
 		default:
 			for _, p := range c.points {
-				if sh.points.Has(p) {
-					w.ended(gpu.Rows[p].Value, 0)
-				}
+				w.endValue(p)
 			}
 		}
 	}
 }
 
-// ended ends a series of the column (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#no-recorded-value).
+// endValue ends the series of a value of the device, if there is one.
+func (w *writer) endValue(p gpu.Point) {
+	sh := w.of
+	if !sh.points.Has(p) {
+		return
+	}
+	sh.points.Remove(p)
+	if sh.unified.Has(p) {
+		sh.unified.Remove(p)
+		w.ended(gpu.Rows[p].Value, 1).PutStr(gpu.AttributeMemory, unifiedMemory)
+		return
+	}
+	w.ended(gpu.Rows[p].Value, 0)
+}
+
+// ended ends a series of the column (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#no-recorded-value). Such a
+// point is the last of its pmetric.Metric, as in an emit.Batch.
 func (w *writer) ended(value string, more int) pcommon.Map {
 	point := w.point()
 	point.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	w.opened = false
 	return w.label(point, value, more)
 }
 
@@ -286,7 +324,9 @@ func (w *writer) resource() {
 	rm := w.pages[len(w.pages)-1].ResourceMetrics().AppendEmpty()
 	w.of.describe(rm.Resource().Attributes())
 	scope := rm.ScopeMetrics().AppendEmpty()
+	scope.SetSchemaUrl(metadata.SchemaURL)
 	scope.Scope().SetName(metadata.ScopeName)
+	scope.Scope().SetVersion(w.version)
 	w.metrics = scope.Metrics()
 	w.metrics.EnsureCapacity(len(w.columns))
 	w.begun = true

@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
 )
 
-// divided is what the real dump has not: a GPU with MIG instances, one of which a pod uses.
+// divided is what the real dump has not: a GPU with MIG instances, one of which a pod uses, and a utilization that cannot be.
 const divided = `
 # HELP DCGM_FI_PROF_SM_ACTIVE The ratio of cycles an SM has at least 1 warp assigned.
 # TYPE DCGM_FI_PROF_SM_ACTIVE gauge
@@ -31,14 +31,15 @@ DCGM_FI_PROF_SM_ACTIVE{gpu="3",UUID="GPU-3",pci_bus_id="00000000:3B:00.0",device
 # HELP DCGM_FI_DEV_ECC_DBE_AGG_TOTAL Total number of double-bit persistent ECC errors.
 # TYPE DCGM_FI_DEV_ECC_DBE_AGG_TOTAL counter
 DCGM_FI_DEV_ECC_DBE_AGG_TOTAL{gpu="3",UUID="GPU-3",pci_bus_id="00000000:3B:00.0",device="nvidia3",modelName="NVIDIA H100 80GB HBM3",Hostname="node-1"} 2
+DCGM_FI_DEV_GPU_UTIL{gpu="3",UUID="GPU-3",pci_bus_id="00000000:3B:00.0",device="nvidia3",modelName="NVIDIA H100 80GB HBM3",Hostname="node-1"} 101
 `
 
 // Labels that every series of the dump's first and second machine, and of the divided GPU, has.
 const (
 	first     = `host_name="424773df46e0",hw_driver_version="460.106.00",hw_id="GPU-20c56d28-0da5-6d26-a36a-e7af1ce2586e",hw_model="Tesla T4",hw_name="GPU 0",hw_vendor="NVIDIA"`
 	second    = `host_name="551bdf382151",hw_driver_version="470.182.03",hw_id="GPU-9ef1b6d0-3643-5dd7-b823-c0ec20dcf2d5",hw_model="Tesla T4",hw_name="GPU 0",hw_vendor="NVIDIA"`
-	undivided = `host_name="node-1",hw_id="GPU-3",hw_model="NVIDIA H100 80GB HBM3",hw_name="GPU 3",hw_vendor="NVIDIA",nvidia_pci_bus_id="00000000:3B:00.0"`
-	part      = `host_name="node-1",hw_id="GPU-3/%[1]d",hw_model="NVIDIA H100 80GB HBM3",hw_name="GPU 3 GI %[1]d",hw_parent="GPU-3",hw_vendor="NVIDIA",nvidia_mig_profile="1g.10gb",nvidia_pci_bus_id="00000000:3B:00.0"`
+	undivided = `host_name="node-1",hw_id="GPU-3",hw_model="NVIDIA H100 80GB HBM3",hw_name="GPU 3",hw_vendor="NVIDIA",nvidia_pci_bus_id="0000:3b:00.0"`
+	part      = `host_name="node-1",hw_id="GPU-3/%[1]d",hw_model="NVIDIA H100 80GB HBM3",hw_name="GPU 3 GI %[1]d",hw_parent="GPU-3",hw_vendor="NVIDIA",nvidia_mig_profile="1g.10gb",nvidia_pci_bus_id="0000:3b:00.0"`
 )
 
 // conventional is the dump under the names of the conventions: each series, its own labels before those of the device.

@@ -35,7 +35,7 @@ receivers:
     retry_interval: 200ms
     release_window: 3s
 exporters:
-  prometheus: {endpoint: %[3]q, metric_expiration: 2s}
+  prometheus: {endpoint: %[3]q, metric_expiration: 1h, resource_to_telemetry_conversion: {enabled: true}}
   file: {path: %[2]s/events.jsonl, flush_interval: 100ms}
 service:
   extensions: [healthcheckv2]
@@ -223,6 +223,112 @@ func TestWhatHappensToAGPUIsToldAndSurvived(t *testing.T) {
 	require.Eventually(t, func() bool { return len(g.events()) >= 4 }, 10*time.Second, 50*time.Millisecond, "%v", g.events())
 	assert.ElementsMatch(t, []string{"nvidia.gpu.xid", "nvidia.gpu.lost", "nvidia.gpu.recovered", "nvidia.driver.changed"}, g.events())
 	assert.Zero(t, g.Stop())
+}
+
+// Scenario: a call of the driver blocks for ever, as on a card that is broken in a certain way; an operator reloads the
+// configuration, and at last ends the Collector.
+// Guarantees: the status says so, nothing of what was read is shown for the present, the reload is done, and the process ends by
+// itself.
+func TestADriverThatBlocksHoldsNothingUp(t *testing.T) {
+	g := startGPUs(t)
+	g.install()
+	world := fakegpu.H100()
+	g.write(world)
+	g.soon(g.series, "hw_power_watts")
+	world.Rules = []fakegpu.Rule{{Function: "nvmlDeviceGetPowerUsage", GPU: fakegpu.All, Instance: fakegpu.All, Delay: time.Hour}}
+	g.write(world)
+	g.WaitLog("no GPU is read: the driver does not answer", 30*time.Second)
+	g.soon(g.status, "StatusRecoverableError", "the driver has not answered for")
+	assert.False(t, strings.Contains(get(t, g.series), "hw_"))
+
+	require.NoError(t, syscall.Kill(g.PID(), syscall.SIGHUP))
+	g.WaitLog("the driver does not answer; it is left alone", 20*time.Second)
+	require.Eventually(t, func() bool { return strings.Count(g.Logs(), "Everything is ready") == 2 }, 20*time.Second, 50*time.Millisecond)
+	begin := time.Now()
+	assert.Zero(t, g.Stop())
+	assert.Less(t, time.Since(begin), 15*time.Second)
+}
+
+// Scenario: everything that a Prometheus may know of GPUs changes, while it forgets nothing by itself for an hour: processes come
+// and go, a GPU is divided, the driver is another one, and at last the handles are given back.
+// Guarantees: at each moment it shows what there is, all of it, and nothing of what was.
+func TestPrometheusShowsWhatThereIsAndNothingOfWhatWas(t *testing.T) {
+	g := startGPUsBy(t, "nvml\n    dcgm_exporter_names: true")
+	g.install()
+	world := fakegpu.Server(2, 3, 1_000_000)
+	g.write(world)
+	var page string
+	// shows waits until the values of a label of a metric are those.
+	shows := func(metric, label string, want ...string) {
+		t.Helper()
+		assert.EventuallyWithT(t, func(c *assert.CollectT) {
+			page = get(t, g.series)
+			assert.ElementsMatch(c, want, labels(page, metric, label), metric)
+		}, 10*time.Second, 50*time.Millisecond)
+	}
+	pids := func() (all []string) {
+		for i := range world.GPUs {
+			for _, p := range world.GPUs[i].Processes {
+				all = append(all, fmt.Sprint(p.PID))
+			}
+		}
+		return all
+	}
+	const processes, utilization = "nvidia_gpu_process_memory_usage_bytes", "hw_gpu_utilization_ratio"
+	shows(processes, "process_pid", pids()...)
+	for range 5 {
+		for i := range world.GPUs {
+			for j := range world.GPUs[i].Processes {
+				world.GPUs[i].Processes[j].PID += 1000
+			}
+		}
+		g.write(world)
+		shows(processes, "process_pid", pids()...)
+	}
+	driver := world.Driver
+	shows("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DRIVER_VERSION", driver, driver)
+	world.Rules, world.Driver = []fakegpu.Rule{{Function: "*", GPU: fakegpu.All, Instance: fakegpu.All, Return: 9}}, "600.10"
+	g.write(world)
+	shows("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DRIVER_VERSION")
+	world.Rules = nil
+	g.write(world)
+	shows("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DRIVER_VERSION", "600.10", "600.10")
+	shows("nvidia_gpu_power_limit_watts", "hw_driver_version", "600.10", "600.10")
+	assert.False(t, strings.Contains(page, driver), "%s is there", driver)
+
+	first := world.GPUs[0].UUID
+	assert.Contains(t, labels(page, utilization, "hw_id"), first)
+	divided := fakegpu.H100MIG().GPUs[0]
+	divided.UUID = first
+	world.GPUs[0] = divided
+	g.write(world)
+	assert.Eventually(t, func() bool {
+		page = get(t, g.series)
+		return len(labels(page, "hw_gpu_memory_usage_bytes", "hw_parent")) > 2 && !slices.Contains(labels(page, utilization, "hw_id"), first)
+	}, 10*time.Second, 50*time.Millisecond, "a divided GPU has no utilization")
+	assert.Contains(t, labels(page, utilization, "hw_id"), world.GPUs[1].UUID)
+
+	require.NoError(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
+	g.WaitLog("all handles of GPUs are given back", 5*time.Second)
+	assert.Eventually(t, func() bool {
+		page = get(t, g.series)
+		return !strings.Contains(page, first)
+	}, 2*time.Second, 50*time.Millisecond)
+	for _, prefix := range []string{"\nhw_", "\nnvidia_gpu_", "\nDCGM_"} {
+		assert.False(t, strings.Contains("\n"+page, prefix), prefix)
+	}
+	assert.Zero(t, g.Stop())
+}
+
+// labels are the values of a label of the series of a metric.
+func labels(page, metric, label string) (values []string) {
+	for line := range strings.Lines(page) {
+		if _, after, ok := strings.Cut(line, label+`="`); ok && strings.HasPrefix(line, metric+"{") {
+			value, _, _ := strings.Cut(after, `"`)
+			values = append(values, value)
+		}
+	}
+	return values
 }
 
 // Scenario: NVML alone; then DCGM is installed, and its host engine restarts.

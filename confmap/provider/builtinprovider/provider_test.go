@@ -205,6 +205,10 @@ func TestTheConfigurationForDcgmExporterGoesBeforeOthers(t *testing.T) {
 		require.NotNil(t, alone.Get(key), key)
 		assert.Equal(t, alone.Get(key), both.Get(key), key)
 	}
+	// What a scraped target has ended is shown for so long: less by itself than with verdicts, which have to last for a window.
+	const expiration = "exporters::prometheus::metric_expiration"
+	assert.Equal(t, "2m", confmap.NewFromStringMap(resolve(t, "builtin:dcgm-exporter")).Get(expiration))
+	assert.Equal(t, "15m", both.Get(expiration))
 	t.Setenv("DCGM_EXPORTER_TARGETS", "gpu-0:9400, gpu-1:9400")
 	set := confmap.NewFromStringMap(resolve(t, "builtin:dcgm-exporter"))
 	job := set.Get("receivers::prometheus/dcgm_exporter::config::scrape_configs").([]any)[0].(map[string]any)

@@ -62,7 +62,7 @@ func TestTheSeriesAreThoseOfDcgmExporter(t *testing.T) {
 	var s gpu.Snapshot
 	t4(&s)
 	metrics := pmetric.NewMetricSlice()
-	Write(metrics, Reading{Snapshot: &s, Now: 1, Hostname: "424773df46e0", Xid: func(*gpu.Device) uint64 { return 0 }})
+	new(Writer).Write(metrics, Reading{Snapshot: &s, Now: 1, Hostname: "424773df46e0", Xid: func(*gpu.Device) uint64 { return 0 }})
 	written := map[string]pmetric.Metric{}
 	for _, m := range metrics.All() {
 		written[m.Name()] = m
@@ -134,7 +134,7 @@ func TestAnInstanceHasWhatIsItsOwn(t *testing.T) {
 	part.Set(gpu.SMActive, 0.25)
 
 	metrics := pmetric.NewMetricSlice()
-	Write(metrics, Reading{Snapshot: &s, Now: 5, Hostname: "node-1", Pod: func(d *gpu.Device) workload.Names {
+	new(Writer).Write(metrics, Reading{Snapshot: &s, Now: 5, Hostname: "node-1", Pod: func(d *gpu.Device) workload.Names {
 		if d.MIG() {
 			return workload.Names{Namespace: "llm", Pod: "chat-0", Container: "vllm"}
 		}
@@ -160,6 +160,70 @@ func TestAnInstanceHasWhatIsItsOwn(t *testing.T) {
 		"DCGM_FI_DEV_GPU_TEMP": 41, "DCGM_FI_DEV_FB_TOTAL": 10240, "DCGM_FI_DEV_FB_USED": 1024, "DCGM_FI_DEV_FB_RESERVED": 5,
 		"DCGM_FI_DEV_FB_FREE": 9211, "DCGM_FI_PROF_SM_ACTIVE": 0.25,
 	}, got)
+}
+
+// Scenario: two GPUs, one of which gets a pod, loses a value, is asked for less, and is gone.
+// Guarantees: what was written and is not there any more is ended, under the labels that it had, in a metric of its own, and once;
+// what was not asked for goes on.
+func TestWhatIsGoneIsEnded(t *testing.T) {
+	var w Writer
+	all := Points()
+	var asked gpu.Set
+	pod, there := "", true
+	values := []gpu.Point{gpu.Temperature, gpu.Power}
+	f := func(want ...string) {
+		t.Helper()
+		var s gpu.Snapshot
+		for _, uuid := range []string{"GPU-0", "GPU-1"} {
+			d := s.Add()
+			d.UUID = uuid
+			if uuid == "GPU-1" {
+				d.Index = 1
+				for _, p := range values {
+					d.Set(p, 7)
+				}
+			} else {
+				d.Set(gpu.Temperature, 5)
+			}
+		}
+		if !there {
+			s.Devices = s.Devices[:1]
+		}
+		metrics := pmetric.NewMetricSlice()
+		w.Write(metrics, Reading{Snapshot: &s, Asked: asked, Now: 1, Pod: func(d *gpu.Device) workload.Names {
+			if d.Index == 1 {
+				return workload.Names{Pod: pod}
+			}
+			return workload.Names{}
+		}})
+		var got []string
+		for _, m := range metrics.All() {
+			for i, p := range m.Gauge().DataPoints().All() {
+				l := text(p.Attributes())
+				line := strings.TrimPrefix(m.Name(), "DCGM_FI_DEV_") + " " + l["UUID"] + l["pod"]
+				if p.Flags().NoRecordedValue() {
+					line += " ended"
+					assert.Equal(t, m.Gauge().DataPoints().Len()-1, i)
+				}
+				got = append(got, line)
+			}
+		}
+		assert.Equal(t, want, got)
+	}
+	asked = all
+	f("GPU_TEMP GPU-0", "GPU_TEMP GPU-1", "POWER_USAGE GPU-1")
+	pod = "a"
+	f("GPU_TEMP GPU-1 ended", "POWER_USAGE GPU-1 ended", "GPU_TEMP GPU-0", "GPU_TEMP GPU-1a", "POWER_USAGE GPU-1a")
+	values, asked = values[:1], gpu.Set{}
+	asked.Add(gpu.Temperature)
+	f("GPU_TEMP GPU-0", "GPU_TEMP GPU-1a")
+	asked = all
+	f("GPU_TEMP GPU-0", "GPU_TEMP GPU-1a", "POWER_USAGE GPU-1a ended")
+	there = false
+	f("GPU_TEMP GPU-1a ended", "GPU_TEMP GPU-0")
+	f("GPU_TEMP GPU-0")
+	w.Write(pmetric.NewMetricSlice(), Reading{Snapshot: &gpu.Snapshot{}})
+	assert.Empty(t, w.devices)
 }
 
 func TestTheTableIsComplete(t *testing.T) {
@@ -215,9 +279,10 @@ func BenchmarkWrite(b *testing.B) {
 	}
 	b.ReportAllocs()
 	points := 0
+	var w Writer
 	for b.Loop() {
 		metrics := pmetric.NewMetricSlice()
-		Write(metrics, Reading{Snapshot: &s, Now: 1, Hostname: "node-1"})
+		w.Write(metrics, Reading{Snapshot: &s, Now: 1, Hostname: "node-1"})
 		points = metrics.Len() * 8
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(points), "ns/point")

@@ -13,9 +13,11 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/workload"
 )
 
-// Reading is what Write makes series of.
+// Reading is what a Writer makes series of.
 type Reading struct {
 	*gpu.Snapshot
+	// Asked are the points that were asked for: a series that has no value although all that it is made of was asked for is ended.
+	Asked gpu.Set
 	// Now is in Unix nanoseconds.
 	Now int64
 	// Hostname is that of the machine, or of the node.
@@ -26,18 +28,45 @@ type Reading struct {
 	Xid func(*gpu.Device) uint64
 }
 
-// Write adds the series of all devices to metrics, one metric for each name.
+// Writer writes readings, and ends what was written and is not there any more. The zero value has written nothing.
+type Writer struct {
+	devices map[string]*told // by UUID: those of the last reading
+	turn    uint64
+	now     int64
+	metrics pmetric.MetricSlice
+}
+
+// told is what was written of a device.
+type told struct {
+	labels pcommon.Map
+	series []bool // by their place in Table
+	turn   uint64
+}
+
+// Write adds the series of all devices to metrics, one metric for each name, and one for each series that ends: the Prometheus
+// exporter does not see what stands behind an end.
 //
 // All of them are gauges without a unit, counters too: otherwise an exporter for Prometheus would add _total to the name,
 // which dcgm-exporter does not, and no dashboard would find it. rate() and increase() read a gauge as they do a counter.
-func Write(metrics pmetric.MetricSlice, r Reading) {
-	labels := make([]pcommon.Map, len(r.Devices))
+func (w *Writer) Write(metrics pmetric.MetricSlice, r Reading) {
+	w.turn++
+	w.now, w.metrics = r.Now, metrics
+	if w.devices == nil {
+		w.devices = map[string]*told{}
+	}
+	devices := make([]*told, len(r.Devices))
 	var parent *gpu.Device
 	for i, d := range r.Devices {
 		if !d.MIG() {
 			parent = d
 		}
-		labels[i] = r.labels(d, parent)
+		devices[i] = w.device(d.UUID, r.labels(d, parent))
+	}
+	for uuid, of := range w.devices {
+		if of.turn != w.turn {
+			w.end(of)
+			delete(w.devices, uuid)
+		}
 	}
 	for i := range Table {
 		s := &Table[i]
@@ -46,21 +75,75 @@ func Write(metrics pmetric.MetricSlice, r Reading) {
 		for j, d := range r.Devices {
 			v, ok := r.value(s, d)
 			if !ok {
+				if r.asked(s) {
+					w.endOne(devices[j], i)
+				}
 				continue
 			}
 			if !begun {
 				begun = true
-				metric := metrics.AppendEmpty()
-				metric.SetName(s.Name)
-				metric.SetDescription(s.Help)
-				points = metric.SetEmptyGauge().DataPoints()
+				points = w.metric(s)
 			}
-			point := points.AppendEmpty()
-			point.SetTimestamp(pcommon.Timestamp(r.Now))
-			point.SetDoubleValue(v)
-			labels[j].CopyTo(point.Attributes())
+			w.point(points, devices[j]).SetDoubleValue(v)
+			devices[j].series[i] = true
 		}
 	}
+}
+
+// device returns what was written of a device under these labels. What was written under others has ended.
+func (w *Writer) device(uuid string, labels pcommon.Map) *told {
+	of := w.devices[uuid]
+	switch {
+	case of == nil:
+		of = &told{labels: labels, series: make([]bool, len(Table))}
+		w.devices[uuid] = of
+	case !of.labels.Equal(labels):
+		w.end(of)
+		of.labels = labels
+	}
+	of.turn = w.turn
+	return of
+}
+
+// end ends all series of a device.
+func (w *Writer) end(of *told) {
+	for i := range Table {
+		w.endOne(of, i)
+	}
+}
+
+func (w *Writer) endOne(of *told, i int) {
+	if of.series[i] {
+		of.series[i] = false
+		w.point(w.metric(&Table[i]), of).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	}
+}
+
+func (w *Writer) metric(s *Series) pmetric.NumberDataPointSlice {
+	metric := w.metrics.AppendEmpty()
+	metric.SetName(s.Name)
+	metric.SetDescription(s.Help)
+	return metric.SetEmptyGauge().DataPoints()
+}
+
+func (w *Writer) point(points pmetric.NumberDataPointSlice, of *told) pmetric.NumberDataPoint {
+	point := points.AppendEmpty()
+	point.SetTimestamp(pcommon.Timestamp(w.now))
+	of.labels.CopyTo(point.Attributes())
+	return point
+}
+
+// asked says whether a series that has no value has none because the device does not tell it.
+func (r *Reading) asked(s *Series) bool {
+	if s.Name == lastXid {
+		return r.Xid != nil
+	}
+	for _, p := range s.Points {
+		if !r.Asked.Has(p) {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *Reading) value(s *Series, d *gpu.Device) (v float64, ok bool) {

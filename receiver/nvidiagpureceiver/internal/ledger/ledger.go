@@ -125,6 +125,7 @@ func (l *Ledger) note(d *gpu.Device, now int64) *Device {
 		l.devices[d.UUID] = m
 	}
 	m.turn = l.turn
+	m.Since = min(m.Since, now) // a clock can be set back
 	if d.State != gpu.Lost || !m.read {
 		m.who = *d
 		m.who.Processes = nil
@@ -289,7 +290,7 @@ func (m *Device) Xid(code uint64) uint64 {
 // (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#cumulative-streams-handling-unknown-start-time).
 func (m *Device) Start(p gpu.Point, value float64, now int64) int64 {
 	c := &m.counters[p]
-	if c.since == 0 || value < c.last {
+	if c.since == 0 || value < c.last || c.since > now { // the last: the clock was set back
 		c.since = now
 	}
 	c.last = value

@@ -11,6 +11,8 @@ var Type = component.MustNewType("nvidia_gpu")
 const (
 	// ScopeName is the instrumentation scope of what the component emits.
 	ScopeName = "github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver"
+	// SchemaURL is of the first release of the semantic conventions that has all names of theirs that the component uses.
+	SchemaURL = "https://opentelemetry.io/schemas/1.37.0"
 	// Stability is that of all that the component emits.
 	Stability = component.StabilityLevelAlpha
 )
