@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -189,12 +190,15 @@ func TestShutdownEndsAQuery(t *testing.T) {
 		at := end.Add(time.Duration(i-100) * time.Second)
 		require.NoError(t, e.push(t.Context(), gauge("g", 1, at, nil)))
 	}
-	const long = "sum_over_time(sum_over_time(g[100s])[100s:1ms])"
+	const long = "sum_over_time(sum_over_time(sum_over_time(g[100s])[100s:10ms])[100s:10ms])"
 	ended := make(chan error, 1)
 	go func() {
 		resp, err := http.Get(fmt.Sprintf("http://%s/api/v1/query_range?query=%s&start=%d&end=%d&step=1", e.cfg.HTTP.NetAddr.Endpoint, url.QueryEscape(long), end.Unix()-1000, end.Unix()))
 		if err == nil {
 			resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				err = errors.New(resp.Status)
+			}
 		}
 		ended <- err
 	}()
@@ -204,7 +208,7 @@ func TestShutdownEndsAQuery(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, e.shutdown(ctx))
 	assert.Less(t, time.Since(began), 5*time.Second)
-	require.Error(t, <-ended, "it was cut off")
+	require.Error(t, <-ended, "it was cut off, or told that it is canceled")
 	http.DefaultClient.CloseIdleConnections()
 
 	again := newExporter(exportertest.NewNopSettings(metadata.Type), e.cfg)

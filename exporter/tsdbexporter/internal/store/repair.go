@@ -82,16 +82,25 @@ func brokenBlocks(dir string) map[string]error {
 		if _, err := ulid.ParseStrict(entry.Name()); err != nil || !entry.IsDir() {
 			continue
 		}
-		block, err := tsdb.OpenBlock(promslog.NewNopLogger(), filepath.Join(dir, entry.Name()), nil, nil)
-		if err != nil {
-			broken[entry.Name()] = err
-			continue
-		}
-		if err := block.Close(); err != nil {
+		if err := openBlock(filepath.Join(dir, entry.Name())); err != nil {
 			broken[entry.Name()] = err
 		}
 	}
 	return broken
+}
+
+// openBlock opens and closes a block. Some damage makes the TSDB panic.
+func openBlock(dir string) (err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			err = fmt.Errorf("cannot be read: %v", why)
+		}
+	}()
+	block, err := tsdb.OpenBlock(promslog.NewNopLogger(), dir, nil, nil)
+	if err != nil {
+		return err
+	}
+	return block.Close()
 }
 
 // setAside moves a part of the database to where it is not looked at. It is the operator's to delete.
