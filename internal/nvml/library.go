@@ -28,10 +28,12 @@ type Library struct {
 	scrambles bool
 }
 
-// go-nvml binds functions for the whole process. So one of its libraries serves everybody here, and counts who has it open.
+// go-nvml binds functions for the whole process. So one of its libraries serves everybody here, and counts who has it open;
+// binds are the functions that it had when it was opened first.
 var (
 	boundMu sync.Mutex
 	bound   string // the path
+	binds   [functions]bool
 	api     nvml.Interface
 )
 
@@ -51,7 +53,11 @@ func Open(path string) (*Library, error) {
 		return nil, err
 	}
 	if bound == "" {
-		bound, api = path, nvml.New(nvml.WithLibraryPath(path))
+		bound, binds, api = path, has, nvml.New(nvml.WithLibraryPath(path))
+	}
+	// What stands at path may be another version by now, but what is called is the one that was bound.
+	for fn := range has {
+		has[fn] = has[fn] && binds[fn]
 	}
 	l := &Library{api: api, has: has}
 	if ret := l.api.Init(); ret != nvml.SUCCESS {
