@@ -2,7 +2,10 @@
 
 package gpu
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // State is the state of a device.
 type State uint8
@@ -177,3 +180,15 @@ func (d *Device) Int(p Point) uint64 {
 
 // Refuse counts something of the device that was not taken.
 func (d *Device) Refuse(why Reason) { d.snapshot.Refuse(why) }
+
+// KernelBus spells NVML's and DCGM's 00000000:00:09.0 as the kernel does, 0000:00:09.0; what is no address is empty.
+func KernelBus(bus string) string {
+	domain, rest, ok := strings.Cut(strings.ToLower(bus), ":")
+	if !ok {
+		return ""
+	}
+	for len(domain) > 4 && domain[0] == '0' {
+		domain = domain[1:]
+	}
+	return domain + ":" + rest
+}

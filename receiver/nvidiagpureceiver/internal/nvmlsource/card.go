@@ -5,7 +5,6 @@ package nvmlsource
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
 	"github.com/otelcol-llm/otelcol-llm/internal/nvml"
@@ -137,15 +136,8 @@ func (c *card) introduce(into *gpu.Snapshot) *gpu.Device {
 	return d
 }
 
-// kernelBus spells NVML's 00000000:00:09.0 as the kernel does: 0000:00:09.0.
+// kernelBus is the address on the bus as the kernel spells it.
 func kernelBus(dev nvml.Device) (string, nvml.Outcome) {
 	bus, o := dev.PCI()
-	domain, rest, ok := strings.Cut(strings.ToLower(bus), ":")
-	if !ok {
-		return "", o
-	}
-	for len(domain) > 4 && domain[0] == '0' {
-		domain = domain[1:]
-	}
-	return domain + ":" + rest, o
+	return gpu.KernelBus(bus), o
 }
