@@ -171,8 +171,11 @@ func (s *Source) take(r *reading, v dcgm.Value) {
 		d.State = gpu.Lost
 		return
 	case v.Field() == fieldXid:
-		if status == nil {
+		switch {
+		case status == nil:
 			s.heard(d, v)
+		case errors.Is(status, dcgm.NotSupported), errors.Is(status, dcgm.NotWatched):
+			d.Deaf = true
 		}
 		return
 	case errors.Is(status, dcgm.NotSupported), errors.Is(status, dcgm.NotWatched), errors.Is(status, dcgm.NoData):

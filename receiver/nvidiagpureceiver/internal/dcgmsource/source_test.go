@@ -298,6 +298,17 @@ func TestXidsAreToldOnce(t *testing.T) {
 	}
 }
 
+func TestXidsThatCannotBeHeardAreNoZeros(t *testing.T) {
+	r := newRig(t, fakegpu.H100(), nil)
+	r.open()
+	require.NoError(t, r.read())
+	assert.False(t, r.s.Devices[0].Deaf)
+	r.change(func(w *fakegpu.Scenario) { w.Rules = []fakegpu.Rule{rule("dcgm.230", -6)} })
+	require.NoError(t, r.read())
+	assert.True(t, r.s.Devices[0].Deaf)
+	assert.Equal(t, gpu.OK, r.s.Devices[0].State)
+}
+
 // Guarantees: where profiling is not supported, in part or as a whole, the rest is told; report 2.
 func TestWithoutProfilingTheRestIsTold(t *testing.T) {
 	world := fakegpu.H100()
