@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +46,27 @@ func TestAGPUThatIsLostAtTheStartIsTold(t *testing.T) {
 	g.has("1", "hw_status{", world.GPUs[3].UUID, `hw_state="ok"`)
 	require.Eventually(t, func() bool { return slices.Contains(g.events(), "nvidia.gpu.recovered") }, 10*time.Second, 50*time.Millisecond)
 	assert.Zero(t, g.Stop())
+}
+
+// Scenario: a GPU is added to a machine that is read.
+// Guarantees: it is found without a restart, and is no recovery of anything.
+func TestAGPUThatIsAddedIsFound(t *testing.T) {
+	g := startGPUsBy(t, "nvml\n    proc_root: DIR/proc")
+	list := func(name string) {
+		require.NoError(t, os.MkdirAll(filepath.Join(g.dir, "proc/driver/nvidia/gpus", name), 0o750))
+	}
+	list("0000:00:09.0")
+	g.write(fakegpu.Server(1, 0, 0))
+	g.install()
+	world := fakegpu.Server(2, 0, 0)
+	g.has("1", "hw_status{", world.GPUs[0].UUID, `hw_state="ok"`)
+	g.write(world)
+	time.Sleep(time.Second)
+	assert.Empty(t, seriesOf(get(t, g.series), "hw_status{", world.GPUs[1].UUID), "NVML does not find it by itself")
+	list("0000:01:09.0")
+	g.has("1", "hw_status{", world.GPUs[1].UUID, `hw_state="ok"`)
+	assert.Zero(t, g.Stop())
+	assert.Empty(t, g.events())
 }
 
 // Scenario: nothing but the state of GPUs is told, of cards that cannot be divided, and one is lost.
