@@ -21,6 +21,7 @@ type card struct {
 	deaf                               nvml.Outcome // of the attempt to hear its Xids
 
 	noMIG     bool // it cannot be divided
+	divided   bool // when it was last asked
 	instances []instance
 	profile   profile
 	seen      uint64 // the newest sample of a process' load, in microseconds since 1970
@@ -36,6 +37,7 @@ type instance struct {
 	named       bool
 	gpu, comput uint32
 	numbered    bool // gpu and comput are known
+	silent      bool // it does not answer as it should just now
 	profile     profile
 	device      *gpu.Device // of the reading under way
 }

@@ -168,6 +168,35 @@ func TestWhoADeviceIsIsAskedUntilItIsTold(t *testing.T) {
 	has(t, devices[1], gpu.SMActive, 0.955)
 }
 
+// Guarantees: a question about the division that fails is no other division: the instances are there, and say nothing.
+func TestAFailureIsNoOtherDivision(t *testing.T) {
+	r := start(t, fakegpu.H100MIG())
+	r.read()
+	f := func(function string, instance int) {
+		t.Helper()
+		r.world.Rules = []fakegpu.Rule{{Function: function, GPU: 0, Instance: instance, Return: 999}}
+		r.change()
+		devices := r.read()
+		require.Len(t, devices, 5, function)
+		assert.True(t, devices[0].MIGEnabled)
+		assert.Equal(t, gpu.OK, devices[0].State)
+		assert.Equal(t, gpu.Degraded, devices[1].State)
+		assert.Equal(t, r.world.GPUs[0].Instances[0].UUID, devices[1].UUID)
+		assert.Equal(t, "3g.40gb", devices[1].Profile)
+		hasNot(t, devices[1], gpu.MemoryUsage, gpu.SMActive)
+		assert.Len(t, devices[1].Processes, 3)
+		r.world.Rules = nil
+		r.change()
+		devices = r.read()
+		assert.Equal(t, gpu.OK, devices[1].State)
+		assert.True(t, devices[1].Has(gpu.MemoryUsage))
+	}
+	f("nvmlDeviceGetMigMode", fakegpu.All)
+	f("nvmlDeviceGetMaxMigDeviceCount", fakegpu.All)
+	f("nvmlDeviceGetMigDeviceHandleByIndex", fakegpu.All)
+	f("nvmlDeviceGetUUID", 0)
+}
+
 // Scenario: two compute instances share a GPU instance. Guarantees: what is measured of both together is told of neither.
 func TestWhatInstancesShareIsNobodysProfiling(t *testing.T) {
 	world := fakegpu.H100MIG()

@@ -10,25 +10,34 @@ import (
 )
 
 // readInstances reads the parts of a divided GPU. They are looked for at each reading: an administrator makes and removes
-// them at any time, and a handle can be another part's from one reading to the next.
+// them at any time, and a handle can be another part's from one reading to the next. Where a question fails, what was known
+// holds on: a failure is no other division.
 func (s *Source) readInstances(c *card, r *reading, into *gpu.Snapshot) {
 	if c.noMIG || r.over() {
 		return
 	}
 	divided, o := c.dev.MIGEnabled()
-	if !r.ok(o) {
-		c.noMIG = o == nvml.Unsupported
+	n := 0
+	if r.ok(o) && divided {
+		n, o = c.dev.MaxInstances()
+		r.ok(o)
+	}
+	switch {
+	case r.over():
+		return
+	case !settled(o):
+		r.d.MIGEnabled = c.divided
+		for i := range c.instances {
+			if c.instances[i].uuid != "" {
+				c.instances[i].silent = true
+				s.readInstance(c, r, i, into)
+			}
+		}
 		return
 	}
-	if !divided {
-		c.dropInstances(0)
-		return
-	}
-	r.d.MIGEnabled = true
-	n, o := c.dev.MaxInstances()
-	if !r.ok(o) {
-		return
-	}
+	c.noMIG = o == nvml.Unsupported
+	c.divided = o == nvml.OK && divided
+	r.d.MIGEnabled = c.divided
 	c.dropInstances(n)
 	for len(c.instances) < n {
 		c.instances = append(c.instances, instance{})
@@ -61,6 +70,9 @@ func (at *instance) identify(c *card, r *reading, index int) {
 	if r.ok(o) {
 		uuid, o = dev.UUID()
 		r.ok(o)
+	}
+	if at.silent = !settled(o) && at.uuid != ""; at.silent {
+		return
 	}
 	if uuid != at.uuid { // another one, or none
 		at.profile.free()
@@ -103,6 +115,10 @@ func (s *Source) readInstance(c *card, whole *reading, index int, into *gpu.Snap
 	sole := c.sole(at)
 	d.Shared = !sole
 	at.device = d
+	if at.silent {
+		d.State = gpu.Degraded
+		return
+	}
 	r := &s.part
 	*r = reading{d: d}
 	want := &s.plan.want
