@@ -28,12 +28,11 @@ type Library struct {
 	scrambles bool
 }
 
-// go-nvml binds functions for the whole process. So one of its libraries serves everybody here, and counts who has it open;
-// binds are the functions that it had when it was opened first.
+// go-nvml binds functions for the whole process. So one of its libraries serves everybody here, and counts who has it open. The
+// dynamic linker, too, goes on with the one that is loaded when another file has its path.
 var (
 	boundMu sync.Mutex
 	bound   string // the path
-	binds   [functions]bool
 	api     nvml.Interface
 )
 
@@ -53,11 +52,7 @@ func Open(path string) (*Library, error) {
 		return nil, err
 	}
 	if bound == "" {
-		bound, binds, api = path, has, nvml.New(nvml.WithLibraryPath(path))
-	}
-	// What stands at path may be another version by now, but what is called is the one that was bound.
-	for fn := range has {
-		has[fn] = has[fn] && binds[fn]
+		bound, api = path, nvml.New(nvml.WithLibraryPath(path))
 	}
 	l := &Library{api: api, has: has}
 	if ret := l.api.Init(); ret != nvml.SUCCESS {
