@@ -64,6 +64,10 @@ func run(ctx context.Context) error {
 	if err := p.err; err != nil {
 		return err
 	}
+	simulated, whyNot := newGPUs(data)
+	if whyNot == nil {
+		env = append(env, simulated.env()...)
+	}
 	control := "127.0.0.1:" + strconv.Itoa(p.port["DEMO_SIMULATOR_PORT"])
 
 	sim, err := start(filepath.Join(data, "llmsim.log"), nil, "bin/llmsim",
@@ -86,9 +90,11 @@ func run(ctx context.Context) error {
 	n := &narrator{
 		out: os.Stdout, began: time.Now(), catalog: catalog, events: filepath.Join(data, "slo-events.jsonl"),
 		status: "http://" + control + "/status", database: db,
+		gpus:    simulated,
 		console: fmt.Sprintf("http://localhost:%d/?from=now-15m&refresh=10s", p.port["DEMO_CONSOLE_PORT"]),
 	}
 	n.welcome()
+	n.introduceGPUs(whyNot)
 	n.whereToLook(p.port["DEMO_PROMETHEUS_PORT"], p.port["DEMO_TSDB_PORT"], data)
 	err = n.tell(ctx, sim, col)
 	n.goodbye(data)

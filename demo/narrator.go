@@ -29,6 +29,7 @@ type narrator struct {
 	status   string // URL of the simulator
 	database database
 	console  string // URL of the Collector's page
+	gpus     *gpus  // nil where there are none
 
 	read   int64 // bytes of events told so far
 	active int   // faults that were active when last asked
@@ -57,6 +58,18 @@ otelcol-llm scrapes their /metrics and judges, for every version in every region
 		p := &n.catalog.Policies[i]
 		fmt.Fprintf(n.out, "  broken (%s) when missed in %d windows of %s in a row\n", p.Name, p.ConsecutiveWindows, p.Window)
 	}
+}
+
+// introduceGPUs says what the GPUs on the console are.
+func (n *narrator) introduceGPUs(whyNot error) {
+	if whyNot != nil {
+		fmt.Fprintf(n.out, "\nThere are no simulated GPUs, which take gcc: %v\n", whyNot)
+		return
+	}
+	fmt.Fprint(n.out, `
+The GPUs on the console are simulated, one for each replica, whatever this machine has: the Collector reads them by a fake of
+NVIDIA's library. One of them loses memory all the time that no process accounts for.
+`)
 }
 
 // promised says an objective in words.
@@ -145,6 +158,13 @@ func (n *narrator) tellConsole(ctx context.Context) {
 	n.say("the console is there: %s", n.console)
 }
 
+// change is a fault that is on, or that begins or ends.
+type change struct {
+	Kind  string            `json:"kind"`
+	Match map[string]string `json:"match"`
+	At    time.Time         `json:"at"`
+}
+
 // tellFaults says when the simulator begins and ends a fault. The Collector is not told.
 func (n *narrator) tellFaults(ctx context.Context) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.status, nil)
@@ -157,18 +177,22 @@ func (n *narrator) tellFaults(ctx context.Context) {
 	}
 	defer resp.Body.Close()
 	var status struct {
-		ActiveFaults []struct {
-			Kind  string            `json:"kind"`
-			Match map[string]string `json:"match"`
-		} `json:"active_faults"`
-		NextFaults []struct {
-			Change string    `json:"change"`
-			At     time.Time `json:"at"`
-		} `json:"next_faults"`
+		Replicas     []replica `json:"replicas"`
+		ActiveFaults []change  `json:"active_faults"`
+		NextFaults   []change  `json:"next_faults"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&status); err != nil {
 		return
 	}
+	if n.gpus != nil {
+		if err := n.gpus.show(status.Replicas, time.Now()); err != nil {
+			n.say("the simulated GPUs are not shown any more: %v", err)
+			n.gpus = nil
+		}
+	}
+	// The story is that of the fault that makes replicas slower.
+	other := func(c change) bool { return c.Kind != "latency" }
+	status.ActiveFaults, status.NextFaults = slices.DeleteFunc(status.ActiveFaults, other), slices.DeleteFunc(status.NextFaults, other)
 	if !n.told["running"] {
 		n.told["running"] = true
 		n.say("traffic is running; all is well so far")
@@ -232,6 +256,9 @@ func (n *narrator) tellLine(line []byte) error {
 }
 
 func (n *narrator) tellEvent(r plog.LogRecord) {
+	if strings.HasPrefix(r.EventName(), "nvidia.") {
+		return // of a GPU, and no part of the story
+	}
 	group := map[string]string{}
 	slo, _ := r.Attributes().Get("slo_id")
 	i := slices.IndexFunc(n.catalog.SLOs, func(s openslo.SLO) bool { return s.ID == slo.Str() })

@@ -3,7 +3,7 @@
 package gpu
 
 // Derive sets what follows from what was read: the fraction of memory that is used, and the memory that nobody accounts for;
-// and takes back what contradicts itself.
+// and takes back what contradicts itself, such as more memory in use than there is.
 func (s *Snapshot) Derive() {
 	for i, d := range s.Devices {
 		d.CheckProfiling()
@@ -12,9 +12,14 @@ func (s *Snapshot) Derive() {
 			continue
 		}
 		used := d.Int(MemoryUsage)
+		if used > limit {
+			d.Unset(MemoryUsage)
+			d.Refuse(OutOfRange)
+			continue
+		}
 		d.Set(MemoryUtilization, float64(used)/float64(limit))
-		if d.Unified {
-			continue // the memory is the host's, and so is who uses it
+		if d.Unified || d.Shared {
+			continue // the memory is the host's, or others', and so is who uses it
 		}
 		held, known := d.held()
 		if d.MIGEnabled {
@@ -45,7 +50,7 @@ func (d *Device) held() (sum uint64, known bool) {
 func (s *Snapshot) Instances(at int) []*Device {
 	first := at + 1
 	last := first
-	for last < len(s.Devices) && s.Devices[last].Parent == s.Devices[at].UUID {
+	for last < len(s.Devices) && s.Devices[last].MIG() && s.Devices[last].Parent == s.Devices[at].UUID {
 		last++
 	}
 	return s.Devices[first:last]

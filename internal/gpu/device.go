@@ -2,7 +2,10 @@
 
 package gpu
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // State is the state of a device.
 type State uint8
@@ -27,7 +30,7 @@ func (s State) String() string {
 
 // Device is a GPU, or a MIG instance. Its texts and numbers are set by the Source; empty texts are not known.
 type Device struct {
-	UUID     string // GPU-… or MIG-…
+	UUID     string // GPU-… or MIG-…; empty of a GPU that was lost before it could be asked
 	Parent   string // of a MIG instance: the UUID of its GPU
 	Index    int    // of a GPU among GPUs, of a MIG instance among those of its GPU; as nvidia-smi -L counts
 	Minor    int    // of /dev/nvidia<minor>; -1 is not known
@@ -46,6 +49,10 @@ type Device struct {
 	// Unified says that the device has no memory of its own but uses the host's: NVML answers NOT_SUPPORTED. Whoever
 	// reads the snapshot asks the host.
 	Unified bool
+	// Shared says that a MIG instance has its memory together with others: what they use of it, it shows, too.
+	Shared bool
+	// Deaf says that the driver does not tell Xids of a GPU: that none was heard is no count of 0.
+	Deaf bool
 	// Implausible says that profiling was not believed: CheckProfiling.
 	Implausible bool
 
@@ -173,3 +180,15 @@ func (d *Device) Int(p Point) uint64 {
 
 // Refuse counts something of the device that was not taken.
 func (d *Device) Refuse(why Reason) { d.snapshot.Refuse(why) }
+
+// KernelBus spells NVML's and DCGM's 00000000:00:09.0 as the kernel does, 0000:00:09.0; what is no address is empty.
+func KernelBus(bus string) string {
+	domain, rest, ok := strings.Cut(strings.ToLower(bus), ":")
+	if !ok {
+		return ""
+	}
+	for len(domain) > 4 && domain[0] == '0' {
+		domain = domain[1:]
+	}
+	return domain + ":" + rest
+}

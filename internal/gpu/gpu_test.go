@@ -120,6 +120,47 @@ func TestMemoryOfNoProcess(t *testing.T) {
 	f(500, false, 0, false)
 }
 
+// Guarantees: more memory in use than there is, is not believed, and nothing is made of it.
+func TestMoreMemoryThanThereIsIsNotBelieved(t *testing.T) {
+	f := func(used uint64, believed bool) {
+		t.Helper()
+		var s Snapshot
+		d := s.Add()
+		d.SetInt(MemoryLimit, 1000)
+		d.SetInt(MemoryUsage, used)
+		d.Known = true
+		s.Derive()
+		for _, p := range []Point{MemoryUsage, MemoryUtilization, MemoryUnattributed} {
+			assert.Equal(t, believed, d.Has(p))
+		}
+		assert.True(t, d.Has(MemoryLimit))
+		assert.Equal(t, !believed, s.Refused[OutOfRange] == 1)
+	}
+	f(1000, true)
+	f(1001, false)
+	f(1<<40, false)
+}
+
+// Guarantees: what instances use of the memory that they share is not held against the processes of one.
+func TestSharedMemoryOfNoProcessIsNobodys(t *testing.T) {
+	var s Snapshot
+	whole := s.Add()
+	whole.UUID, whole.MIGEnabled, whole.Known = "GPU-1", true, true
+	whole.SetInt(MemoryLimit, 1000)
+	whole.SetInt(MemoryUsage, 600)
+	for i := range uint32(2) {
+		d := s.Add()
+		d.Parent, d.Shared, d.Known = "GPU-1", true, true
+		d.SetInt(MemoryLimit, 500)
+		d.SetInt(MemoryUsage, 400)
+		d.AddProcess(i).Memory = 200
+	}
+	s.Derive()
+	assert.Equal(t, uint64(200), whole.Int(MemoryUnattributed))
+	assert.False(t, s.Devices[1].Has(MemoryUnattributed))
+	assert.Equal(t, uint64(400), s.Devices[2].Int(MemoryUsage))
+}
+
 func TestMemoryOfNoProcessOfADividedGPU(t *testing.T) {
 	var s Snapshot
 	device := func(uuid, parent string, used uint64, processes ...uint64) *Device {

@@ -7,7 +7,8 @@ type Snapshot struct {
 	// Driver is the version of the driver, e.g. "590.48.01"; empty where it is not known.
 	Driver string
 	// Devices are the GPUs, each followed by its MIG instances. Every GPU that the Source has ever seen since it was opened
-	// is among them, whatever its state: one that is idle, or lost, is still there.
+	// is among them, whatever its state: one that is idle, or lost, is still there. So is one that the driver counts and that
+	// has never said who it is: it is Lost and has an Index, and no UUID.
 	Devices []*Device
 	// Refused counts what was not taken, by Reason.
 	Refused [Reasons]int64

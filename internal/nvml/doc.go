@@ -13,5 +13,6 @@
 // Blanks, as a driver writes them where it knows nothing, come out as Blank, and never as numbers.
 //
 // What cannot be helped: go-nvml binds each function once in the life of a process. A library of another path is refused, and
-// after an upgrade of the driver in place the process has to be started again; Open says so.
+// after an upgrade of the driver in place the process has to be started again; Open says so. Until then it calls nothing that the
+// first library did not have.
 package nvml

@@ -8,7 +8,6 @@ type function uint8
 const (
 	fnInit function = iota
 	fnShutdown
-	fnErrorString
 	fnCount
 	fnHandle
 	fnDriverVersion
@@ -65,7 +64,6 @@ const (
 var symbols = [functions][]string{
 	fnInit:               {"nvmlInit_v2", "nvmlInit"},
 	fnShutdown:           {"nvmlShutdown"},
-	fnErrorString:        {"nvmlErrorString"},
 	fnCount:              {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"},
 	fnHandle:             {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"},
 	fnDriverVersion:      {"nvmlSystemGetDriverVersion"},
@@ -118,7 +116,7 @@ var symbols = [functions][]string{
 }
 
 // needed are the functions without which a library is not NVML.
-var needed = [...]function{fnInit, fnShutdown, fnErrorString, fnCount, fnHandle, fnUUID}
+var needed = [...]function{fnInit, fnShutdown, fnCount, fnHandle, fnUUID}
 
 // lookUp finds out which functions there are.
 func lookUp(lookup func(string) error) (has [functions]bool) {

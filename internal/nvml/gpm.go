@@ -10,15 +10,19 @@ type Sample struct {
 	sample nvml.GpmSample
 }
 
-// MeasuresPerformance reports whether the GPU has performance monitoring (Hopper and later), and the driver all of it.
-func (d Device) MeasuresPerformance() bool {
+// MeasuresPerformance reports whether the GPU has performance monitoring (Hopper and later), and the driver all of it. Only
+// OK is for good.
+func (d Device) MeasuresPerformance() (bool, Outcome) {
 	for _, fn := range [...]function{fnGPMSupport, fnGPMAlloc, fnGPMFree, fnGPMSample, fnGPMMetrics} {
 		if !d.lib.has[fn] {
-			return false
+			return false, OK
 		}
 	}
 	support, ret := d.dev.GpmQueryDeviceSupport()
-	return ret == nvml.SUCCESS && support.IsSupportedDevice != 0
+	if ret == nvml.ERROR_NOT_SUPPORTED {
+		return false, OK
+	}
+	return ret == nvml.SUCCESS && support.IsSupportedDevice != 0, outcome(ret)
 }
 
 // NewSample makes room for a sample.

@@ -28,7 +28,8 @@ type Library struct {
 	scrambles bool
 }
 
-// go-nvml binds functions for the whole process. So one of its libraries serves everybody here, and counts who has it open.
+// go-nvml binds functions for the whole process. So one of its libraries serves everybody here, and counts who has it open. The
+// dynamic linker, too, goes on with the one that is loaded when another file has its path.
 var (
 	boundMu sync.Mutex
 	bound   string // the path

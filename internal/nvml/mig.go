@@ -31,7 +31,7 @@ func (d Device) Instance(index int) (Device, Outcome) {
 	return Device{d.lib, instance}, outcome(ret)
 }
 
-// InstanceIDs are the ids of an instance within its GPU.
+// InstanceIDs are the ids of an instance within its GPU; NoInstance, both, where one of them is not told.
 func (d Device) InstanceIDs() (gpu, compute uint32, o Outcome) {
 	if !d.lib.has[fnGPUInstance] || !d.lib.has[fnComputeInstance] {
 		return NoInstance, NoInstance, Absent
@@ -41,5 +41,8 @@ func (d Device) InstanceIDs() (gpu, compute uint32, o Outcome) {
 		return NoInstance, NoInstance, o
 	}
 	c, ret := d.dev.GetComputeInstanceId()
-	return uint32(g), uint32(c), outcome(ret)
+	if o := outcome(ret); o != OK {
+		return NoInstance, NoInstance, o
+	}
+	return uint32(g), uint32(c), OK
 }

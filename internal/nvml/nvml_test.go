@@ -105,6 +105,40 @@ func TestWhatADriverLacksIsAbsent(t *testing.T) {
 	assert.Equal(t, before, fakegputest.Stats(t).Calls)
 }
 
+// Scenario: the library is replaced in place, by one that has more functions. Guarantees: what is called is what was bound, so
+// that a function of the other one does not end the process; and an opening that the driver refuses says what to do.
+func TestALibraryThatWasReplacedHasNoMoreFunctions(t *testing.T) {
+	if !fakegputest.InChild(t) {
+		return
+	}
+	path := filepath.Join(t.TempDir(), fakegpu.NVMLLibrary)
+	_, err := fakegpu.Build(filepath.Dir(path), "nvmlDeviceGetPowerUsage")
+	require.NoError(t, err)
+	world := fakegputest.Show(t, fakegpu.H100())
+	f := func(want Outcome) {
+		t.Helper()
+		l, err := Open(path)
+		require.NoError(t, err)
+		d, o := l.Device(0)
+		require.Equal(t, OK, o)
+		_, o = d.Power()
+		assert.Equal(t, want, o)
+		_, o = d.Temperature()
+		assert.Equal(t, OK, o)
+		require.NoError(t, l.Close())
+	}
+	f(Absent)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Link(fakegputest.Library(), path))
+	f(Absent)
+
+	world.Fail("nvmlInit", fakegpu.All, 18)
+	fakegputest.Change(t, world)
+	_, err = Open(path)
+	require.ErrorIs(t, err, ErrUnavailable)
+	assert.ErrorContains(t, err, "after an upgrade of the driver, start this process again")
+}
+
 // Guarantees: the oldest driver that is supported tells what it can under its own names.
 func TestAnOldDriverIsReadUnderItsOwnNames(t *testing.T) {
 	world := fakegpu.H100().Old()
@@ -124,7 +158,9 @@ func TestAnOldDriverIsReadUnderItsOwnNames(t *testing.T) {
 	assert.Equal(t, OK, o)
 	assert.True(t, sane)
 	assert.Equal(t, []Process{{11327, 2690646016, NoInstance, NoInstance}, {11328, 1616904192, NoInstance, NoInstance}, {11345, 16452157440, NoInstance, NoInstance}}, list)
-	assert.False(t, d.MeasuresPerformance())
+	able, o := d.MeasuresPerformance()
+	assert.False(t, able)
+	assert.Equal(t, OK, o)
 }
 
 func TestTemperatureOfADriverThatLostTheOldFunction(t *testing.T) {

@@ -3,6 +3,8 @@
 package nvidiagpureceiver
 
 import (
+	"path/filepath"
+
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
@@ -16,7 +18,7 @@ func newSource(cfg *Config, log *zap.Logger) gpu.Source {
 	dcgm := dcgmsource.Options{Library: cfg.DCGMLibrary, Endpoint: cfg.DCGMEndpoint, Interval: cfg.interval, Points: gpu.Profiled}
 	switch cfg.Source {
 	case sourceNVML:
-		return nvmlsource.New(cfg.NVMLLibrary)
+		return newNVML(cfg, log)
 	case sourceDCGM:
 		dcgm.Embedded = true
 		for p := range gpu.DevicePoints {
@@ -27,7 +29,20 @@ func newSource(cfg *Config, log *zap.Logger) gpu.Source {
 	// An engine inside of this process is not begun unasked: it has threads and modules of its own, and whoever has one on the
 	// machine could not profile any more.
 	dcgm.Embedded = cfg.DCGMLibrary != ""
-	return autosource.New(nvmlsource.New(cfg.NVMLLibrary), dcgmsource.New(dcgm), tellsOfDCGM(log))
+	return autosource.New(newNVML(cfg, log), dcgmsource.New(dcgm), tellsOfDCGM(log))
+}
+
+func newNVML(cfg *Config, log *zap.Logger) gpu.Source {
+	proc := cfg.ProcRoot
+	if proc == "" {
+		proc = "/proc"
+	}
+	return nvmlsource.New(nvmlsource.Options{
+		Library: cfg.NVMLLibrary, Listing: filepath.Join(proc, "driver", "nvidia", "gpus"), Look: cfg.RetryInterval,
+		Deaf: func(gpus []string) {
+			log.Warn("the driver does not tell Xids: nvidia.gpu.xid is not told of these GPUs", zap.Strings("gpus", gpus))
+		},
+	})
 }
 
 // tellsOfDCGM tells the operator who does the profiling, when that changes.

@@ -53,6 +53,8 @@ type StepCost struct {
 type Conditions struct {
 	// Slowdown multiplies the duration of a step; 0 and 1 both leave it alone.
 	Slowdown float64
+	// Leaked is the memory of its GPU, in bytes, that nobody gives back. It does not change what the engine does.
+	Leaked float64
 }
 
 // DefaultConfig is what an engine has unless told otherwise.

@@ -26,7 +26,7 @@ type Kind struct {
 type Effect func(since time.Duration, c *engine.Conditions)
 
 // kinds is where a new kind is made known.
-var kinds = []Kind{latency}
+var kinds = []Kind{latency, leak}
 
 // Fault is one entry of the schedule.
 type Fault struct {

@@ -47,6 +47,23 @@ func TestLatencyHoldsForItsReplicasAndItsTimeOnly(t *testing.T) {
 	assert.Equal(t, -1.0, at(map[string]string{"version": "v1"}, 15), "nothing ever: no function to call")
 }
 
+func TestALeakGrowsUntilItEnds(t *testing.T) {
+	s := Schedule{
+		must(t, "{kind: leak, match: {version: v2}, from: 10s, until: 20s, rate: 1000}"),
+		must(t, "{kind: leak, from: 15s, rate: 10}"),
+	}
+	at := func(version string, sec int) engine.Conditions {
+		return s.For(map[string]string{"version": version})(time.Duration(sec) * time.Second)
+	}
+	assert.Zero(t, at("v2", 9))
+	assert.Equal(t, engine.Conditions{Leaked: 4000}, at("v2", 14))
+	assert.Equal(t, engine.Conditions{Leaked: 9040}, at("v2", 19), "two at once add up")
+	assert.Equal(t, engine.Conditions{Leaked: 100}, at("v2", 25), "it is given back")
+	assert.Equal(t, engine.Conditions{Leaked: 40}, at("v1", 19))
+	_, err := read(t, "{kind: leak}", 30)
+	assert.ErrorContains(t, err, "rate: missing")
+}
+
 func TestWallTimesBecomeSimulatedOnes(t *testing.T) {
 	f := must(t, "{kind: latency, clock: wall, from: 10s, until: 20s, factor: 4}")
 	assert.Equal(t, 300*time.Second, f.From)
@@ -73,8 +90,8 @@ func TestProblemsOfAFault(t *testing.T) {
 		_, err := read(t, text, 1)
 		assert.ErrorContains(t, err, want)
 	}
-	f("{kind: gremlins}", `f.yaml: kind: "gremlins" is not one of latency`)
-	f("{factor: 3}", `f.yaml: kind: "" is not one of latency`)
+	f("{kind: gremlins}", `f.yaml: kind: "gremlins" is not one of latency, leak`)
+	f("{factor: 3}", `f.yaml: kind: "" is not one of latency, leak`)
 	f("{kind: latency}", "f.yaml: factor: missing")
 	f("{kind: latency, factor: 0}", "f.yaml: factor: 0 is not in [0.01, 1000]")
 	f("{kind: latency, factor: 2, from: 20s, until: 10s}", "f.yaml: until: 10s is not after from, 20s")

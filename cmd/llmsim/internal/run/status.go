@@ -46,6 +46,8 @@ type ReplicaStatus struct {
 	Requests     Requests          `json:"requests"`
 	KVCacheUsage float64           `json:"kv_cache_usage"`
 	Preemptions  uint64            `json:"preemptions"`
+	// LeakedBytes is the memory of its GPU that leak faults hold.
+	LeakedBytes uint64 `json:"leaked_bytes,omitempty"`
 }
 
 // FaultStatus is an active fault, or a change that is to come, in wall time.
@@ -87,6 +89,9 @@ func (s *Simulation) Status() Status {
 			Requests:     requestsOf(st),
 			KVCacheUsage: 1 - float64(st.FreeBlocks)/float64(st.TotalBlocks),
 			Preemptions:  st.Preemptions,
+		}
+		if ails := s.faults.For(rep.Labels); ails != nil {
+			one.LeakedBytes = uint64(ails(now).Leaked)
 		}
 		out.Replicas = append(out.Replicas, one)
 		out.Requests.add(one.Requests)

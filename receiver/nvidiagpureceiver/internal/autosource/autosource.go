@@ -2,18 +2,29 @@
 
 // Package autosource is the gpu.Source that asks each library for what it knows best: NVML for everything but profiling, and
 // for that DCGM where it is there, and else NVML's GPM. Where DCGM goes, NVML goes on; where NVML goes, the session is over.
+//
+// A host engine can hang, and one elsewhere be out of reach. So DCGM is asked by a goroutine, and a reading waits for that a
+// little and no longer: then NVML is asked for all, and DCGM for nothing more until it has answered.
 package autosource
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
 )
 
-// again is how often a DCGM that is not there is looked for.
-const again = time.Minute
+const (
+	// again is how often a DCGM that is not there is looked for.
+	again = time.Minute
+	// patience is how long a reading, an opening or a closing waits for DCGM.
+	patience = 500 * time.Millisecond
+)
+
+// errSlow is why a DCGM that does not answer is not asked.
+var errSlow = fmt.Errorf("DCGM does not answer within %s", patience)
 
 // Source asks two others.
 type Source struct {
@@ -21,11 +32,21 @@ type Source struct {
 	now        func() time.Time
 	told       func(error) // why DCGM is not asked; nil when it is
 
+	// away is where the goroutine sends what became of its errand that has dcgm and second for itself; nil while there is none.
+	away     chan result
+	closing  bool      // that errand ends with a closing
 	asked    bool      // DCGM is open
+	heard    bool      // that DCGM is asked was told
 	next     time.Time // when it is looked for again
 	doubted  bool      // its profiling contradicts the utilization, so that NVML's is asked for too
 	second   gpu.Snapshot
 	profiled gpu.Set // scratch
+}
+
+// result is what became of an errand to DCGM.
+type result struct {
+	open, closing bool
+	err           error
 }
 
 // New returns a source that is not open. told hears why DCGM is not asked, each time that it was looked for, and nil when it
@@ -39,27 +60,119 @@ func (s *Source) Open(ctx context.Context, events func(gpu.Event)) error {
 	if err := s.nvml.Open(ctx, events); err != nil {
 		return err
 	}
-	s.doubted, s.next = false, time.Time{}
-	s.look(ctx)
+	s.doubted, s.heard, s.next = false, false, time.Time{}
+	s.ask(ctx, nil)
 	return nil
-}
-
-// look looks for DCGM. Events are NVML's: DCGM's would be the same ones again.
-func (s *Source) look(ctx context.Context) {
-	now := s.now()
-	if s.asked || now.Before(s.next) {
-		return
-	}
-	s.next = now.Add(again)
-	err := s.dcgm.Open(ctx, func(gpu.Event) {})
-	s.asked = err == nil
-	s.told(err)
 }
 
 // Close closes both.
 func (s *Source) Close() error {
 	s.asked = false
-	return errors.Join(s.dcgm.Close(), s.nvml.Close())
+	if before := s.away; before == nil || !s.closing {
+		s.send(func() result {
+			if before != nil {
+				<-before
+			}
+			return result{closing: true, err: s.dcgm.Close()}
+		})
+		s.closing = true
+	}
+	done, _ := s.wait(context.Background(), patience)
+	return errors.Join(done.err, s.nvml.Close())
+}
+
+// send sends a goroutine to DCGM.
+func (s *Source) send(errand func() result) {
+	away := make(chan result, 1)
+	s.away, s.closing = away, false
+	go func() { away <- errand() }()
+}
+
+// wait waits for the goroutine that is away, and is false where it does not come back in time.
+func (s *Source) wait(ctx context.Context, patience time.Duration) (result, bool) {
+	if len(s.away) == 0 && patience > 0 {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case r := <-s.away:
+			s.away = nil
+			return r, true
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	select {
+	case r := <-s.away:
+		s.away = nil
+		return r, true
+	default:
+		return result{}, false
+	}
+}
+
+// ask reads DCGM, where it is wanted, and opens it before where it is not. It is false where nothing came of that.
+func (s *Source) ask(ctx context.Context, want *gpu.Set) bool {
+	if s.away != nil {
+		late, back := s.wait(ctx, 0)
+		if !back {
+			return false
+		}
+		s.learn(late)
+	}
+	asked, now := s.asked, s.now()
+	if !asked {
+		if now.Before(s.next) {
+			return false
+		}
+		s.next = now.Add(again)
+	}
+	var points gpu.Set
+	if want != nil {
+		points = *want
+	}
+	s.send(func() result {
+		if !asked {
+			// Events are NVML's: DCGM's would be the same ones again.
+			if err := s.dcgm.Open(ctx, func(gpu.Event) {}); err != nil {
+				return result{err: err}
+			}
+		}
+		if points.Empty() {
+			return result{open: true}
+		}
+		s.second.Reset()
+		if err := s.dcgm.Read(ctx, &points, &s.second); err != nil {
+			_ = s.dcgm.Close() // of a session that is over: why, is told
+			return result{err: err}
+		}
+		return result{open: true}
+	})
+	done, back := s.wait(ctx, patience)
+	if !back {
+		s.tell(errSlow)
+		return false
+	}
+	s.learn(done)
+	return done.err == nil
+}
+
+// learn takes what became of an errand.
+func (s *Source) learn(r result) {
+	if r.closing {
+		return
+	}
+	if s.asked && r.err != nil {
+		s.next = time.Time{} // the session is over: another one may be possible at once
+	}
+	s.asked = r.open
+	s.tell(r.err)
+}
+
+func (s *Source) tell(err error) {
+	if err != nil || !s.heard {
+		s.told(err)
+	}
+	s.heard = err == nil
 }
 
 // Read fills a snapshot.
@@ -68,7 +181,7 @@ func (s *Source) Read(ctx context.Context, want *gpu.Set, to *gpu.Snapshot) erro
 	rest := *want
 	rest.Minus(&gpu.Profiled)
 	s.profiled.Minus(&rest)
-	if s.profiled.Empty() || !s.ask(ctx) {
+	if s.profiled.Empty() || !s.ask(ctx, &s.profiled) {
 		return s.nvml.Read(ctx, want, to)
 	}
 	if s.doubted {
@@ -87,22 +200,6 @@ func (s *Source) Read(ctx context.Context, want *gpu.Set, to *gpu.Snapshot) erro
 		to.Refused[why] += n
 	}
 	return nil
-}
-
-// ask reads DCGM. It is false where nothing came of that.
-func (s *Source) ask(ctx context.Context) bool {
-	s.look(ctx)
-	if !s.asked {
-		return false
-	}
-	s.second.Reset()
-	if err := s.dcgm.Read(ctx, &s.profiled, &s.second); err != nil {
-		s.asked, s.next = false, time.Time{}
-		_ = s.dcgm.Close() // of a session that is over: why, is told
-		s.told(err)
-		return false
-	}
-	return true
 }
 
 // match finds what DCGM calls a device. They do not always agree on the UUID of an instance, but on its numbers.

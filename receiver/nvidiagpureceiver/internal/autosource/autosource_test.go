@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
 )
@@ -23,9 +24,17 @@ type plain struct {
 	wanted        gpu.Set
 	events        func(gpu.Event)
 	knowsProfiled bool
+	hang          chan struct{} // while it is there, nothing is answered before it is closed
+}
+
+func (p *plain) wait() {
+	if p.hang != nil {
+		<-p.hang
+	}
 }
 
 func (p *plain) Open(_ context.Context, events func(gpu.Event)) error {
+	p.wait()
 	if p.down != nil {
 		return p.down
 	}
@@ -36,11 +45,13 @@ func (p *plain) Open(_ context.Context, events func(gpu.Event)) error {
 }
 
 func (p *plain) Close() error {
+	p.wait()
 	p.open = 0
 	return nil
 }
 
 func (p *plain) Read(_ context.Context, want *gpu.Set, s *gpu.Snapshot) error {
+	p.wait()
 	if p.down != nil {
 		return p.down
 	}
@@ -153,6 +164,54 @@ func TestProfilingThatIsNotBelievedFallsBack(t *testing.T) {
 	assert.False(t, r.s.Devices[0].Implausible)
 	r.read(t, all...)
 	assert.False(t, r.nvml.wanted.Has(gpu.SMActive))
+}
+
+// Scenario: a host engine hangs, in a reading or while it is looked for, and answers again at last.
+// Guarantees: readings wait for it once and a little, NVML is asked for all, it is taken up when it answers; and a closing does
+// not wait for it either, and has it closed when it answers.
+func TestAHostEngineThatHangsStopsNothing(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	r := newRig(t)
+	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
+	assert.Equal(t, [2]float64{0.75, 0.75}, r.read(t, all...))
+	r.dcgm.hang = make(chan struct{})
+	begin := time.Now()
+	for range 100 {
+		assert.Equal(t, [2]float64{0.25, 0.25}, r.read(t, all...))
+	}
+	assert.Less(t, time.Since(begin), 4*patience)
+	assert.Equal(t, []error{nil, errSlow}, r.told)
+	close(r.dcgm.hang)
+	assert.Eventually(t, func() bool { return r.read(t, all...) == [2]float64{0.75, 0.75} }, 10*time.Second, time.Millisecond)
+	assert.Equal(t, []error{nil, errSlow, nil}, r.told)
+
+	r.dcgm.hang = make(chan struct{}) // nobody has DCGM now
+	begin = time.Now()
+	require.NoError(t, r.Close())
+	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
+	assert.Equal(t, [2]float64{0.25, 0.25}, r.read(t, all...))
+	require.NoError(t, r.Close())
+	assert.Less(t, time.Since(begin), 6*patience)
+	close(r.dcgm.hang)
+	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
+	assert.Eventually(t, func() bool { return r.read(t, all...) == [2]float64{0.75, 0.75} }, 10*time.Second, time.Millisecond)
+	require.NoError(t, r.Close())
+	assert.Zero(t, r.dcgm.open)
+}
+
+func TestAHostEngineOutOfReachStopsNothing(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	r := newRig(t)
+	r.dcgm.hang = make(chan struct{})
+	begin := time.Now()
+	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
+	for range 100 {
+		r.clock = r.clock.Add(again)
+		assert.Equal(t, [2]float64{0.25, 0.25}, r.read(t, all...))
+	}
+	assert.Less(t, time.Since(begin), 4*patience)
+	require.NoError(t, r.Close())
+	close(r.dcgm.hang)
 }
 
 func TestWithoutNVMLThereIsNoSession(t *testing.T) {

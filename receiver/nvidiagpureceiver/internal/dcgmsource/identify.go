@@ -52,9 +52,7 @@ func (s *Source) identify() error {
 				s.learn(&d.who, v)
 			}
 		}
-		if d.who.UUID != "" { // one that is lost from the start cannot be named
-			s.gpus = append(s.gpus, d)
-		}
+		s.gpus = append(s.gpus, d) // one that is lost from the start, too, though it cannot be named
 	}
 	return s.identifyParts()
 }
@@ -76,7 +74,7 @@ func (s *Source) learn(d *gpu.Device, v dcgm.Value) {
 	case fieldUUID:
 		d.UUID = v.Text()
 	case fieldPCI:
-		d.PCI = v.Text()
+		d.PCI = gpu.KernelBus(v.Text())
 	case fieldVBIOS:
 		d.Firmware = v.Text()
 	case fieldIndex:
@@ -109,7 +107,7 @@ func (s *Source) identifyParts() error {
 		return ""
 	}
 	for _, p := range s.parts {
-		at := slices.IndexFunc(s.gpus, func(d device) bool { return d.who.UUID == p.GPU })
+		at := slices.IndexFunc(s.gpus, func(d device) bool { return d.who.UUID == p.GPU && p.GPU != "" })
 		if p.Entity.Kind != dcgm.ComputeInstance || at < 0 {
 			continue
 		}

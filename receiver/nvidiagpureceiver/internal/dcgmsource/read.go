@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/dcgm"
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
@@ -14,6 +15,12 @@ import (
 
 // errStale is a host engine that does not read any more what it was asked to watch.
 var errStale = errors.New("the host engine does not renew its values")
+
+// errOthers are GPUs that the host engine did not have before, or that could not say who they are.
+var errOthers = errors.New("the host engine has other GPUs than before")
+
+// askAgain is how often a GPU that could not say who it is is asked again.
+const askAgain = 10 * time.Second
 
 // reading is what one Read is about.
 type reading struct {
@@ -38,6 +45,9 @@ func (s *Source) Read(_ context.Context, want *gpu.Set, to *gpu.Snapshot) error 
 		d := &s.gpus[i]
 		s.whole = append(s.whole, d.entity)
 		add(to, &d.who)
+		if d.who.UUID == "" {
+			to.Devices[len(to.Devices)-1].State = gpu.Lost
+		}
 		for j := range d.instances {
 			add(to, &d.instances[j].who)
 			if d.instances[j].sole {
@@ -66,9 +76,20 @@ func (s *Source) Read(_ context.Context, want *gpu.Set, to *gpu.Snapshot) error 
 	return nil
 }
 
-// follow identifies the devices anew when they are divided otherwise than before.
+// follow identifies the devices anew when they are divided otherwise than before. Where there are others, the session has to
+// begin anew: they are not watched in this one.
 func (s *Source) follow() error {
-	var err error
+	entities, err := s.session.GPUs(s.whole[:0])
+	if err != nil {
+		return err
+	}
+	s.whole = entities
+	if !slices.EqualFunc(entities, s.gpus, func(e dcgm.Entity, d device) bool { return d.entity == e }) {
+		return errOthers
+	}
+	if err := s.askNameless(); err != nil {
+		return err
+	}
 	if s.found, err = s.session.Parts(s.found[:0]); err != nil {
 		return err
 	}
@@ -79,6 +100,28 @@ func (s *Source) follow() error {
 		return err
 	}
 	return s.watch()
+}
+
+// askNameless asks the GPUs that could not say who they are, now and then; errOthers is that one can.
+func (s *Source) askNameless() error {
+	now := s.now()
+	if now.Before(s.askAt) {
+		return nil
+	}
+	s.askAt = now.Add(askAgain)
+	for i := range s.gpus {
+		d := &s.gpus[i]
+		if d.who.UUID != "" {
+			continue
+		}
+		if err := s.session.Latest([]dcgm.Entity{d.entity}, []uint16{fieldUUID}, true, &s.values); err != nil {
+			return err
+		}
+		if s.values.Len() == 1 && s.values.At(0).Text() != "" {
+			return errOthers
+		}
+	}
+	return nil
 }
 
 func add(s *gpu.Snapshot, who *gpu.Device) {
@@ -120,7 +163,7 @@ func (s *Source) of(r *reading, e dcgm.Entity) *gpu.Device {
 // take takes a value.
 func (s *Source) take(r *reading, v dcgm.Value) {
 	d := s.of(r, v.Entity())
-	if d == nil {
+	if d == nil || d.UUID == "" {
 		return
 	}
 	switch status := v.Status(); {
@@ -128,8 +171,11 @@ func (s *Source) take(r *reading, v dcgm.Value) {
 		d.State = gpu.Lost
 		return
 	case v.Field() == fieldXid:
-		if status == nil {
+		switch {
+		case status == nil:
 			s.heard(d, v)
+		case errors.Is(status, dcgm.NotSupported), errors.Is(status, dcgm.NotWatched):
+			d.Deaf = true
 		}
 		return
 	case errors.Is(status, dcgm.NotSupported), errors.Is(status, dcgm.NotWatched), errors.Is(status, dcgm.NoData):

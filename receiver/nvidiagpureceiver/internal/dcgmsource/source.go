@@ -44,6 +44,7 @@ type Source struct {
 	events  func(gpu.Event)
 	opened  int64
 	gpus    []device
+	askAt   time.Time // when those that could not say who they are are asked again
 	driver  string
 	parts   []dcgm.Part // as they were when the devices were identified
 	xids    map[string]int64
@@ -117,6 +118,7 @@ func (s *Source) Open(_ context.Context, events func(gpu.Event)) error {
 		return gpu.Unavailable(err)
 	}
 	s.events, s.opened, s.xids = events, s.now().UnixNano(), map[string]int64{}
+	s.askAt = s.now().Add(askAgain)
 	if err := errors.Join(s.identify(), s.watch()); err != nil {
 		return errors.Join(err, s.Close())
 	}

@@ -102,6 +102,7 @@ func TestAnH100(t *testing.T) {
 	assert.Equal(t, "GPU-00000000-0000-0000-0000-000000000000", d.UUID)
 	assert.Equal(t, "NVIDIA H100 80GB HBM3", d.Model)
 	assert.Equal(t, "96.00.A5.00.01", d.Firmware)
+	assert.Equal(t, "0000:00:09.0", d.PCI, "as the kernel spells it")
 	assert.Equal(t, 0, d.Minor)
 	assert.Equal(t, gpu.OK, d.State)
 	assert.False(t, d.Known)
@@ -247,6 +248,36 @@ func TestALostGPUIsTold(t *testing.T) {
 	assert.True(t, r.s.Devices[1].Has(gpu.Power))
 }
 
+// Guarantees: a GPU that is lost when the session begins is there as a lost one, and another session begins when it answers, or
+// when the host engine has another one.
+func TestAGPUThatIsLostFromTheStartIsThere(t *testing.T) {
+	world := fakegpu.Server(3, 0, 1)
+	world.Fail("*", 1, 15)
+	r := newRig(t, world, nil)
+	r.open()
+	require.NoError(t, r.read())
+	require.Len(t, r.s.Devices, 3)
+	for i, d := range r.s.Devices {
+		assert.Equal(t, i, d.Index)
+		assert.Equal(t, i == 1, d.State == gpu.Lost)
+		assert.Equal(t, i == 1, d.UUID == "")
+		assert.Equal(t, i != 1, d.Has(gpu.Power))
+	}
+	r.change(func(w *fakegpu.Scenario) { w.Rules = nil })
+	require.NoError(t, r.read())
+	assert.Equal(t, gpu.Lost, r.s.Devices[1].State)
+	assert.False(t, r.s.Devices[1].Has(gpu.Power))
+	r.now = func() time.Time { return time.Now().Add(askAgain) }
+	require.ErrorIs(t, r.read(), errOthers)
+	require.NoError(t, r.Close())
+	r.open()
+	require.NoError(t, r.read())
+	assert.Equal(t, world.GPUs[1].UUID, r.s.Devices[1].UUID)
+
+	r.change(func(w *fakegpu.Scenario) { *w = *fakegpu.Server(4, 0, 1) })
+	require.ErrorIs(t, r.read(), errOthers)
+}
+
 // Guarantees: the same Xid twice is two, and one from before is none; report 4.
 func TestXidsAreToldOnce(t *testing.T) {
 	world := fakegpu.H100()
@@ -265,6 +296,17 @@ func TestXidsAreToldOnce(t *testing.T) {
 		assert.Equal(t, uint64(79), e.Code)
 		assert.Equal(t, r.s.Devices[0].UUID, e.UUID)
 	}
+}
+
+func TestXidsThatCannotBeHeardAreNoZeros(t *testing.T) {
+	r := newRig(t, fakegpu.H100(), nil)
+	r.open()
+	require.NoError(t, r.read())
+	assert.False(t, r.s.Devices[0].Deaf)
+	r.change(func(w *fakegpu.Scenario) { w.Rules = []fakegpu.Rule{rule("dcgm.230", -6)} })
+	require.NoError(t, r.read())
+	assert.True(t, r.s.Devices[0].Deaf)
+	assert.Equal(t, gpu.OK, r.s.Devices[0].State)
 }
 
 // Guarantees: where profiling is not supported, in part or as a whole, the rest is told; report 2.

@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
@@ -91,7 +92,7 @@ func (l *Ledger) Len() int { return len(l.devices) }
 // Excuse says that what is missing at the next reading was taken away on purpose: the handles had been given back for that.
 func (l *Ledger) Excuse() { l.excused = true }
 
-// Read compares a reading with the one before. Devices that are missing come back into the snapshot as lost ones, and the
+// Read compares a reading with the one before. A GPU that could not say who it is gets a name. Devices that are missing come back into the snapshot as lost ones, and the
 // states of the others say what remapped rows mean for them.
 func (l *Ledger) Read(s *gpu.Snapshot, now int64) {
 	if l.devices == nil {
@@ -105,8 +106,9 @@ func (l *Ledger) Read(s *gpu.Snapshot, now int64) {
 		}
 		l.driver = s.Driver
 	}
+	l.name(s)
 	for i, d := range s.Devices {
-		if m := l.note(d, now); m != nil {
+		if m := l.note(s, d, now); m != nil {
 			l.compare(m, s, i)
 		}
 	}
@@ -114,10 +116,61 @@ func (l *Ledger) Read(s *gpu.Snapshot, now int64) {
 	l.excused = false
 }
 
+// name names GPUs that could not say who they are: as the one that is missing at that place; else as the place.
+func (l *Ledger) name(s *gpu.Snapshot) {
+	for _, d := range s.Devices {
+		if d.UUID == "" {
+			d.UUID = placeName(d)
+			if at := l.missingAt(s, d); at != "" {
+				d.UUID = at
+			}
+		}
+	}
+}
+
+// placeName is what a GPU without a UUID is called.
+func placeName(d *gpu.Device) string {
+	if d.PCI != "" {
+		return d.PCI
+	}
+	return fmt.Sprintf("index-%d", d.Index)
+}
+
+// missingAt is the UUID, or the placeName, of a GPU that is remembered at the place of another and is not in the snapshot;
+// empty where there is none.
+func (l *Ledger) missingAt(s *gpu.Snapshot, d *gpu.Device) (found string) {
+	for uuid, m := range l.devices {
+		here := m.who.Index == d.Index
+		if m.who.PCI != "" && d.PCI != "" {
+			here = m.who.PCI == d.PCI
+		}
+		if here && m.read && m.who.Parent == "" && s.Find(uuid) == nil && (found == "" || uuid < found) {
+			found = uuid
+		}
+	}
+	return found
+}
+
+// adopt is about a GPU that is new: it may be one that could not say who it was until now.
+func (l *Ledger) adopt(s *gpu.Snapshot, d *gpu.Device) {
+	if d.MIG() {
+		return
+	}
+	at := l.missingAt(s, d)
+	if at == "" || placeName(&l.devices[at].who) != at {
+		return
+	}
+	delete(l.devices, at)
+	if d.State != gpu.Lost {
+		l.changes = append(l.changes, Change{Kind: Recovered, UUID: d.UUID})
+	}
+}
+
 // note remembers who a device is. It is nil where there is no room for one more.
-func (l *Ledger) note(d *gpu.Device, now int64) *Device {
+func (l *Ledger) note(s *gpu.Snapshot, d *gpu.Device, now int64) *Device {
 	m := l.devices[d.UUID]
 	if m == nil {
+		l.adopt(s, d)
 		if len(l.devices) >= maxDevices {
 			return nil
 		}

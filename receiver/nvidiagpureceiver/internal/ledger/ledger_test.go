@@ -19,7 +19,8 @@ type world struct {
 	now int64
 }
 
-// read reads GPUs such as "a", "!b" (lost) and "c:1,2" (with two instances), and returns what has changed.
+// read reads GPUs such as "a", "!b" (lost), "!?" (lost without a name) and "c:1,2" (with two instances), and returns what has
+// changed.
 func (w *world) read(driver string, gpus ...string) []Change {
 	w.s.Reset()
 	w.s.Driver = driver
@@ -30,6 +31,9 @@ func (w *world) read(driver string, gpus ...string) []Change {
 		}
 		d := w.s.Add()
 		d.UUID, d.Index = of[:1], i
+		if d.UUID == "?" {
+			d.UUID = ""
+		}
 		if lost {
 			d.State = gpu.Lost
 			continue
@@ -63,6 +67,29 @@ func TestWhatChangesIsToldOnce(t *testing.T) {
 func TestAGPUThatIsLostFromTheStartIsTold(t *testing.T) {
 	w := &world{}
 	assert.Equal(t, []Change{{Kind: Lost, UUID: "a"}}, w.read("590", "!a"))
+}
+
+// Guarantees: a GPU that could not say who it is has the name of its place, is told as lost, and as recovered once it says who
+// it is; one that was known before keeps its name.
+func TestAGPUThatCannotSayWhoItIsIsTold(t *testing.T) {
+	w := &world{}
+	assert.Equal(t, []Change{{Kind: Lost, UUID: "index-1"}}, w.read("590", "a", "!?", "c"))
+	assert.Equal(t, gpu.Lost, w.s.Find("index-1").State)
+	assert.Empty(t, w.read("590", "a", "!?", "c"))
+	assert.Equal(t, []Change{{Kind: Recovered, UUID: "b"}}, w.read("590", "a", "b:1,2", "c"), "that it is divided is no news")
+	assert.Nil(t, w.s.Find("index-1"))
+	assert.Equal(t, 5, w.Len())
+
+	assert.Equal(t, []Change{{Kind: Lost, UUID: "b"}}, w.read("590", "a", "!?", "c"))
+	assert.Equal(t, "H100", w.s.Find("b").Model)
+	assert.Nil(t, w.s.Find("index-1"))
+	assert.Equal(t, []Change{{Kind: Recovered, UUID: "b"}, {Kind: MIGChanged, UUID: "b"}}, w.read("590", "a", "b", "c"))
+
+	w = &world{}
+	assert.Len(t, w.read("590", "!?", "!?"), 2)
+	assert.Equal(t, []Change{{Kind: Recovered, UUID: "a"}}, w.read("590", "a", "!?"))
+	assert.Equal(t, []Change{{Kind: Lost, UUID: "a"}}, w.read("590", "!?", "!?"))
+	assert.Equal(t, 2, w.Len())
 }
 
 // Guarantees: a GPU that is not listed any more is still there, as a lost one, with what is known of it; report 12 and 14.

@@ -49,7 +49,7 @@ func BenchmarkRead(b *testing.B) {
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			fakegputest.Show(b, fakegpu.Server(8, 20, 4000))
-			s := New(fakegputest.Library())
+			s := New(Options{Library: fakegputest.Library()})
 			require.NoError(b, s.Open(b.Context(), func(gpu.Event) {}))
 			defer func() { require.NoError(b, s.Close()) }()
 			var into gpu.Snapshot

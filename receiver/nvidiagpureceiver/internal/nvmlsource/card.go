@@ -5,7 +5,6 @@ package nvmlsource
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
 	"github.com/otelcol-llm/otelcol-llm/internal/nvml"
@@ -17,9 +16,12 @@ type card struct {
 	dev   nvml.Device
 	here  bool // dev is a handle of this session
 
-	uuid, model, serial, firmware, pci string
+	uuid, model, serial, firmware, pci string // uuid is empty of one that could not be asked: it never was here
+	learnt                             bool
+	deaf                               nvml.Outcome // of the attempt to hear its Xids
 
 	noMIG     bool // it cannot be divided
+	divided   bool // when it was last asked
 	instances []instance
 	profile   profile
 	seen      uint64 // the newest sample of a process' load, in microseconds since 1970
@@ -32,32 +34,79 @@ type instance struct {
 	uuid        string // empty where there is none
 	dev         nvml.Device
 	name        string // of the profile, e.g. 1g.10gb
+	named       bool
 	gpu, comput uint32
+	numbered    bool // gpu and comput are known
+	silent      bool // it does not answer as it should just now
 	profile     profile
 	device      *gpu.Device // of the reading under way
 }
 
-// find takes the handle of the GPU with an index, and learns who it is where that is not known.
-func (s *Source) find(index int) {
+// findAll finds the GPUs with indices below n, and is false where there is none. One that the driver counts and that does not
+// say who it is may be one that was seen before, at its index; else it is lost and has no name.
+func (s *Source) findAll(n int) bool {
+	s.cards = slices.DeleteFunc(s.cards, func(c *card) bool { return c.uuid == "" })
+	var silent []int // indices
+	lost := false
+	for i := range n {
+		switch o := s.find(i); o {
+		case nvml.OK:
+		case nvml.Unsupported, nvml.Absent: // not for us, as of a GPU that belongs to another container
+		default:
+			silent = append(silent, i)
+			lost = lost || o == nvml.Lost
+		}
+	}
+	if len(s.cards) == 0 && !lost {
+		return false
+	}
+	silent = slices.DeleteFunc(silent, func(i int) bool {
+		return slices.ContainsFunc(s.cards, func(c *card) bool { return !c.here && c.index == i })
+	})
+	for _, i := range silent {
+		s.cards = append(s.cards, &card{index: i, deaf: nvml.Lost})
+	}
+	slices.SortStableFunc(s.cards, func(a, b *card) int { return cmp.Compare(a.index, b.index) })
+	return true
+}
+
+// find takes the handle of the GPU with an index. One that was seen before stays among the cards whatever the outcome.
+func (s *Source) find(index int) nvml.Outcome {
 	dev, o := s.lib.Device(index)
 	if o != nvml.OK {
-		return // a lost one that was seen before stays among the cards
+		return o
 	}
 	uuid, o := dev.UUID()
 	if o != nvml.OK {
-		return
+		return o
 	}
 	c := s.card(uuid)
 	c.index, c.dev, c.here, c.noMIG = index, dev, true, false
-	if c.model == "" {
-		c.model, _ = dev.Name()
-		c.serial, _ = dev.Serial()
-		c.firmware, _ = dev.VBIOS()
-		bus, _ := dev.PCI()
-		c.pci = kernelBus(bus)
-	}
-	slices.SortStableFunc(s.cards, func(a, b *card) int { return cmp.Compare(a.index, b.index) })
+	c.learn()
+	return nvml.OK
 }
+
+// learn asks who a GPU is. What could not be told just now is asked for again.
+func (c *card) learn() {
+	if c.learnt {
+		return
+	}
+	c.learnt = true
+	for _, of := range [...]struct {
+		text *string
+		ask  func(nvml.Device) (string, nvml.Outcome)
+	}{{&c.model, nvml.Device.Name}, {&c.serial, nvml.Device.Serial}, {&c.firmware, nvml.Device.VBIOS}, {&c.pci, kernelBus}} {
+		if *of.text != "" {
+			continue
+		}
+		text, o := of.ask(c.dev)
+		*of.text = text
+		c.learnt = c.learnt && settled(o)
+	}
+}
+
+// settled reports whether an outcome is for good, and not of a moment.
+func settled(o nvml.Outcome) bool { return o <= nvml.Absent }
 
 // card is the card with a UUID, a new one where it was not seen.
 func (s *Source) card(uuid string) *card {
@@ -85,17 +134,12 @@ func (c *card) release() {
 func (c *card) introduce(into *gpu.Snapshot) *gpu.Device {
 	d := into.Add()
 	d.UUID, d.Index, d.Model, d.Serial, d.Firmware, d.PCI = c.uuid, c.index, c.model, c.serial, c.firmware, c.pci
+	d.Deaf = c.deaf != nvml.OK
 	return d
 }
 
-// kernelBus spells NVML's 00000000:00:09.0 as the kernel does: 0000:00:09.0.
-func kernelBus(bus string) string {
-	domain, rest, ok := strings.Cut(strings.ToLower(bus), ":")
-	if !ok {
-		return ""
-	}
-	for len(domain) > 4 && domain[0] == '0' {
-		domain = domain[1:]
-	}
-	return domain + ":" + rest
+// kernelBus is the address on the bus as the kernel spells it.
+func kernelBus(dev nvml.Device) (string, nvml.Outcome) {
+	bus, o := dev.PCI()
+	return gpu.KernelBus(bus), o
 }

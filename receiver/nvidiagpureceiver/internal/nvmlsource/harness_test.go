@@ -37,7 +37,7 @@ type rig struct {
 func start(t *testing.T, world *fakegpu.Scenario) *rig {
 	t.Helper()
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	r := &rig{t: t, world: fakegputest.Show(t, world), Source: New(fakegputest.Library())}
+	r := &rig{t: t, world: fakegputest.Show(t, world), Source: New(Options{Library: fakegputest.Library()})}
 	r.now = r.clock
 	for p := range gpu.Points {
 		r.want.Add(p)

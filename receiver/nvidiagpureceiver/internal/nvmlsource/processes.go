@@ -52,6 +52,10 @@ func (s *Source) readProcessesOfInstances(c *card, whole *reading) {
 		if at.device == nil || whole.over() {
 			continue
 		}
+		if at.silent {
+			all = false
+			continue
+		}
 		r := reading{d: at.device}
 		list, sane, o := at.dev.Processes(s.list[:0], at.device.Int(gpu.MemoryLimit))
 		s.list = list

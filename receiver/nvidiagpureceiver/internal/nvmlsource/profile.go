@@ -22,23 +22,27 @@ type profile struct {
 }
 
 func readProfile(s *Source, c *card, r *reading) {
-	c.profile.read(s, r, c.dev, nvml.NoInstance)
+	c.profile.read(s, r, c.dev, nil)
 }
 
-// read takes a sample of a GPU, or of an instance of it, and tells what is between it and the last one.
-func (p *profile) read(s *Source, r *reading, card nvml.Device, instance uint32) {
+// read takes a sample of a GPU, or of a part of it, and tells what is between it and the last one.
+func (p *profile) read(s *Source, r *reading, card nvml.Device, part *instance) {
 	if !p.known {
-		p.known, p.able = true, card.MeasuresPerformance()
+		able, o := card.MeasuresPerformance()
+		if !r.ok(o) {
+			return
+		}
+		p.known, p.able = true, able
 	}
 	now := s.now()
 	if !p.able || now.Sub(p.taken) < closest || !p.allocate(s, r) {
 		return
 	}
 	var o nvml.Outcome
-	if instance == nvml.NoInstance {
+	if part == nil {
 		o = p.spare.Take(card)
 	} else {
-		o = p.spare.TakeInstance(card, instance)
+		o = p.spare.TakeInstance(card, part.gpu)
 	}
 	if !r.ok(o) {
 		if o == nvml.Unsupported {

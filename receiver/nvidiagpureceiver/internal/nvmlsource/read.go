@@ -11,7 +11,8 @@ import (
 type reading struct {
 	d                *gpu.Device
 	answered, failed int
-	end              nvml.Outcome // Lost or Over once that was an answer; then nothing more is asked
+	gone             int          // of failed: answers as of a driver that went away
+	end              nvml.Outcome // Lost once that was an answer; then nothing more is asked
 }
 
 // ok takes the outcome of a call and reports whether it has told.
@@ -28,7 +29,11 @@ func (r *reading) ok(o nvml.Outcome) bool {
 	case nvml.Failed:
 		r.failed++
 		r.d.Refuse(gpu.Failed)
-	case nvml.Lost, nvml.Over:
+	case nvml.Over: // of this call, as long as the GPU answers others
+		r.failed++
+		r.gone++
+		r.d.Refuse(gpu.Failed)
+	case nvml.Lost:
 		r.end = o
 	}
 	return false
@@ -49,8 +54,11 @@ func (r *reading) set64(p gpu.Point, v uint64, o nvml.Outcome) {
 
 func (r *reading) over() bool { return r.end != nvml.OK }
 
-// readCard reads a GPU and its instances. The outcome is OK, Lost or Over.
+// readCard reads a GPU and its instances. The outcome is OK, Lost, or Over where every answer was that the driver is gone.
 func (s *Source) readCard(c *card, into *gpu.Snapshot) nvml.Outcome {
+	if c.here {
+		c.learn()
+	}
 	d := c.introduce(into)
 	if !c.here {
 		d.State = gpu.Lost
@@ -63,6 +71,9 @@ func (s *Source) readCard(c *card, into *gpu.Snapshot) nvml.Outcome {
 	s.readInstances(c, r, into)
 	s.readProcesses(c, r)
 	switch {
+	case r.end == nvml.OK && r.answered == 0 && r.gone > 0:
+		r.end = nvml.Over
+		forget(into, d, first)
 	case r.end == nvml.Lost:
 		forget(into, d, first)
 	case r.end == nvml.OK && r.answered == 0 && r.failed > 0:
@@ -91,6 +102,7 @@ func (s *Source) readState(c *card, r *reading) {
 		wanted bool
 		read   func(*Source, *card, *reading)
 	}{
+		{true, readTemperature},
 		{want.Any(gpu.MemoryLimit, gpu.MemoryUsage, gpu.MemoryReserved, gpu.MemoryUtilization, gpu.MemoryUnattributed), readMemory},
 		{want.Any(gpu.Utilization, gpu.ControllerUtilization), readUtilization},
 		{s.plan.fields.Len() > 0, readFields},
@@ -140,13 +152,29 @@ var numbers = [...]struct {
 	{gpu.DecoderUtilization, 0.01, nvml.Device.Decoder},
 	{gpu.Power, 0.001, nvml.Device.Power},
 	{gpu.PowerLimit, 0.001, nvml.Device.PowerLimit},
-	{gpu.Temperature, 1, nvml.Device.Temperature},
 	{gpu.SlowdownTemperature, 1, nvml.Device.Slowdown},
 	{gpu.ShutdownTemperature, 1, nvml.Device.Shutdown},
 	{gpu.GraphicsClock, 1e6, func(d nvml.Device) (uint32, nvml.Outcome) { return d.Clock(nvml.GraphicsClock) }},
 	{gpu.SMClock, 1e6, func(d nvml.Device) (uint32, nvml.Outcome) { return d.Clock(nvml.SMClock) }},
 	{gpu.MemoryClock, 1e6, func(d nvml.Device) (uint32, nvml.Outcome) { return d.Clock(nvml.MemoryClock) }},
 	{gpu.VideoClock, 1e6, func(d nvml.Device) (uint32, nvml.Outcome) { return d.Clock(nvml.VideoClock) }},
+}
+
+// readTemperature is asked for whatever is wanted, so that a GPU that is lost says so.
+func readTemperature(s *Source, c *card, r *reading) {
+	v, o := c.dev.Temperature()
+	switch {
+	case s.plan.want.Has(gpu.Temperature):
+		r.set32(gpu.Temperature, 1, v, o)
+	case o == nvml.Blank:
+		r.answered++
+	default:
+		r.ok(o)
+	}
+	if o == nvml.Absent { // perhaps nothing was asked
+		_, o = c.dev.UUID()
+		r.ok(o)
+	}
 }
 
 func readMemory(_ *Source, c *card, r *reading) { r.memory(c.dev) }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
@@ -15,7 +17,7 @@ import (
 const (
 	// A lost device makes us open the library anew: soon, then ever more seldom.
 	firstReopening = 10 * time.Second
-	lastReopening  = 10 * time.Minute
+	lastReopening  = time.Minute
 )
 
 // errOver is the error of a session that the driver has ended.
@@ -24,9 +26,22 @@ var errOver = errors.New("the driver was unloaded, restarted or changed")
 // errClosed is the error of a reading without a session.
 var errClosed = errors.New("the source is not open")
 
+// Options say where NVML is.
+type Options struct {
+	// Library is the path of libnvidia-ml.so.1; empty is the driver's own.
+	Library string
+	// Listing is the folder in which the kernel's driver lists its GPUs, /proc/driver/nvidia/gpus. NVML knows those that were
+	// there when it was opened: it is opened anew when another one is listed. Empty does not look.
+	Listing string
+	// Look is how often Listing is looked at.
+	Look time.Duration
+	// Deaf hears which GPUs do not tell Xids, and why, when that is not what it was; it may be nil.
+	Deaf func(gpus []string)
+}
+
 // Source is a gpu.Source. Its zero value is not ready: use New.
 type Source struct {
-	path   string
+	opts   Options
 	now    func() time.Time
 	events func(gpu.Event)
 
@@ -43,10 +58,14 @@ type Source struct {
 
 	reopenAt    time.Time // zero while no device is lost
 	reopenAfter time.Duration
+
+	listed []string // in Listing
+	lookAt time.Time
+	deaf   []string // as Deaf was told
 }
 
-// New makes a source on the library at path; empty is the driver's own.
-func New(path string) *Source { return &Source{path: path, now: time.Now} }
+// New makes a source that is not open.
+func New(opts Options) *Source { return &Source{opts: opts, now: time.Now} }
 
 // Open implements gpu.Source.
 func (s *Source) Open(ctx context.Context, events func(gpu.Event)) error {
@@ -65,7 +84,9 @@ func (s *Source) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	lib, err := nvml.Open(s.path)
+	s.listed = s.gpusListed()
+	s.lookAt = s.now().Add(s.opts.Look)
+	lib, err := nvml.Open(s.opts.Library)
 	if errors.Is(err, nvml.ErrUnavailable) {
 		return gpu.Unavailable(err)
 	}
@@ -77,14 +98,28 @@ func (s *Source) begin(ctx context.Context) error {
 	if o != nvml.OK {
 		return gpu.Unavailable(fmt.Errorf("counting GPUs has %s", o))
 	}
-	for i := range n {
-		s.find(i)
-	}
-	if len(s.cards) == 0 {
+	if !s.findAll(n) {
 		return gpu.Unavailable(fmt.Errorf("no GPU of %d can be seen", n))
 	}
 	s.watcher = watch(lib, s.cards, s.events, s.now)
+	s.tellDeaf()
 	return nil
+}
+
+// tellDeaf tells of the GPUs whose Xids cannot be heard.
+func (s *Source) tellDeaf() {
+	var deaf []string
+	for _, c := range s.cards {
+		if c.uuid != "" && c.deaf != nvml.OK {
+			deaf = append(deaf, c.uuid+": "+c.deaf.String())
+		}
+	}
+	if slices.Equal(deaf, s.deaf) {
+		return
+	}
+	if s.deaf = deaf; s.opts.Deaf != nil && len(deaf) > 0 {
+		s.opts.Deaf(deaf)
+	}
 }
 
 // end gives everything back but what is known of the devices.
@@ -114,24 +149,61 @@ func (s *Source) Read(ctx context.Context, want *gpu.Set, into *gpu.Snapshot) er
 	if s.lib == nil {
 		return errClosed
 	}
+	s.look()
 	if err := s.reopen(ctx); err != nil {
 		return err
 	}
 	into.Driver = s.lib.Driver()
 	s.plan.make(want)
-	lost := false
+	var lost, over, answered bool
 	for _, c := range s.cards {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		o := s.readCard(c, into)
-		if o == nvml.Over {
-			return errOver
-		}
-		lost = lost || o == nvml.Lost
+		lost = lost || o != nvml.OK
+		over = over || o == nvml.Over
+		answered = answered || c.here && o != nvml.Over
+	}
+	if over && (!answered || s.driverIsGone()) {
+		return errOver
 	}
 	s.schedule(lost)
 	return nil
+}
+
+// driverIsGone asks what is about no single GPU: the answers of one may be its own trouble.
+func (s *Source) driverIsGone() bool {
+	_, o := s.lib.Count()
+	return o == nvml.Over
+}
+
+// look has the library opened anew when a GPU is listed that was not before.
+func (s *Source) look() {
+	if s.opts.Listing == "" || s.now().Before(s.lookAt) {
+		return
+	}
+	s.lookAt = s.now().Add(s.opts.Look)
+	was := s.listed
+	s.listed = s.gpusListed()
+	if slices.ContainsFunc(s.listed, func(name string) bool { return !slices.Contains(was, name) }) {
+		s.reopenAt = s.now()
+	}
+}
+
+// gpusListed are the names in Listing; none where it is not there.
+func (s *Source) gpusListed() (names []string) {
+	if s.opts.Listing == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(s.opts.Listing)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // schedule decides when the library is opened anew for the sake of a lost device.

@@ -30,15 +30,23 @@ type watched struct {
 	uuid string
 }
 
-// watch begins to wait, and is nil where no device tells Xids.
+// watch begins to wait, and is nil where no device tells Xids. Each card that is here knows then whether it is heard.
 func watch(lib *nvml.Library, cards []*card, tell func(gpu.Event), now func() time.Time) *watcher {
 	set, o := lib.NewEvents()
 	if o != nvml.OK {
+		for _, c := range cards {
+			if c.here {
+				c.deaf = o
+			}
+		}
 		return nil
 	}
 	w := &watcher{set: set, tell: tell, now: now, quit: make(chan struct{}), done: make(chan struct{})}
 	for _, c := range cards {
-		if c.here && set.Register(c.dev) == nvml.OK {
+		if !c.here {
+			continue
+		}
+		if c.deaf = set.Register(c.dev); c.deaf == nvml.OK {
 			w.cards = append(w.cards, watched{c.dev, c.uuid})
 		}
 	}

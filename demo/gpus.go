@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/fakegpu"
+)
+
+// gpus are simulated ones: the Collector reads them by a fake of NVIDIA's library, which follows a file.
+type gpus struct {
+	library, scenario string
+	world             *fakegpu.Scenario
+	next              time.Time // when they are shown anew
+}
+
+// replica is what the simulator says of one, as far as its GPU shows it.
+type replica struct {
+	Labels   map[string]string `json:"labels"`
+	Requests struct {
+		Running int `json:"running"`
+	} `json:"requests"`
+	LeakedBytes uint64 `json:"leaked_bytes"`
+}
+
+const (
+	gibi = 1 << 30
+	// noProcess is near the highest that the kernel gives: hardly anybody is to be taken for a simulated process.
+	noProcess = 4_194_200
+	// full is how many requests keep a GPU busy.
+	full = 32
+)
+
+// newGPUs makes the library in a folder. It needs gcc.
+func newGPUs(dir string) (*gpus, error) {
+	library, err := fakegpu.Build(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &gpus{library: library, scenario: filepath.Join(dir, "gpus")}, nil
+}
+
+// env tells the Collector of them.
+func (g *gpus) env() []string {
+	return []string{"NVML_LIBRARY=" + g.library, fakegpu.Variable + "=" + g.scenario}
+}
+
+// show gives each replica a GPU, once a second: busy by what runs on it, and with memory that is gone by what it leaks.
+func (g *gpus) show(replicas []replica, now time.Time) error {
+	if len(replicas) == 0 || now.Before(g.next) {
+		return nil
+	}
+	g.next = now.Add(time.Second)
+	if g.world == nil {
+		g.world = fakegpu.Server(len(replicas), 1, noProcess)
+	}
+	for i := range replicas {
+		follow(&g.world.GPUs[i], &replicas[i])
+	}
+	return g.world.Write(g.scenario)
+}
+
+// follow makes a GPU look as its replica says.
+func follow(d *fakegpu.GPU, r *replica) {
+	const weights = 40 * gibi // with the KV cache, which an engine takes at its start
+	d.Name = "simulated " + r.Labels["device.type"]
+	busy := min(1, float64(r.Requests.Running)/full)
+	d.Set("utilization.gpu", 100*busy)
+	d.Set("power", 100_000+500_000*busy)
+	d.Set("temperature", 35+30*busy)
+	d.Processes[0].Memory, d.Processes[0].SM = weights, int(100*busy)
+	reserved := d.Values["memory.reserved"]
+	d.Set("memory.used", min(weights+float64(r.LeakedBytes), d.Values["memory.total"]-reserved))
+}

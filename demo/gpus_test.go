@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/fakegpu"
+	"github.com/otelcol-llm/otelcol-llm/internal/nvml"
+)
+
+// Guarantees: each replica has a GPU that says that it is simulated, is as busy as the replica, and whose leaked memory is in
+// use and no process's; it is shown once a second, and fits however long it leaks.
+func TestReplicasHaveGPUsThatShowWhatTheyLeak(t *testing.T) {
+	g, err := newGPUs(t.TempDir())
+	require.NoError(t, err)
+	t.Setenv(fakegpu.Variable, g.scenario)
+	replicas := make([]replica, 2)
+	replicas[0].Labels = map[string]string{"device.type": "h100"}
+	replicas[1].Labels = map[string]string{"device.type": "a100"}
+	replicas[1].Requests.Running = full / 2
+	now := time.Unix(1_700_000_000, 0)
+	require.NoError(t, g.show(nil, now))
+	require.NoError(t, g.show(replicas, now))
+
+	l, err := nvml.Open(g.library)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	n, _ := l.Count()
+	require.Equal(t, 2, n)
+	d, o := l.Device(1)
+	require.Equal(t, nvml.OK, o)
+	name, _ := d.Name()
+	assert.Equal(t, "simulated a100", name)
+	busy, _, _ := d.Utilization()
+	assert.Equal(t, uint32(50), busy)
+	unseen := func() uint64 {
+		m, o := d.Memory()
+		require.Equal(t, nvml.OK, o)
+		assert.LessOrEqual(t, m.Used+m.Reserved, m.Total)
+		list, sane, o := d.Processes(nil, m.Total)
+		require.Equal(t, nvml.OK, o)
+		require.True(t, sane)
+		require.Len(t, list, 1)
+		return m.Used - list[0].Memory
+	}
+	assert.Zero(t, unseen())
+	replicas[1].LeakedBytes = 5 * gibi
+	require.NoError(t, g.show(replicas, now))
+	assert.Zero(t, unseen(), "not before a second is over")
+	require.NoError(t, g.show(replicas, now.Add(time.Second)))
+	assert.Equal(t, uint64(5*gibi), unseen())
+	replicas[1].LeakedBytes = 1000 * gibi
+	require.NoError(t, g.show(replicas, now.Add(2*time.Second)))
+	assert.Greater(t, unseen(), uint64(30*gibi))
+}
