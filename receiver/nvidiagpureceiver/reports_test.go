@@ -76,6 +76,17 @@ func TestReport3NoXidYetIsZero(t *testing.T) {
 	}
 }
 
+// Scenario: a driver that tells no Xids. Guarantees: that none is heard is no count of 0, and is said once.
+func TestReport3NoXidIsHeardIsNotZero(t *testing.T) {
+	world := fakegpu.H100()
+	const notSupported = 3
+	world.Fail("nvmlEventSetCreate", -1, notSupported)
+	r := onFakes(t, world, nil)
+	r.scrape()
+	assert.Empty(t, r.series("nvidia.gpu.xid"))
+	assert.NotEmpty(t, r.series("hw.power"))
+}
+
 // Report 4 (dcgm-exporter#500, #190): an Xid sticks, and the same code twice is invisible.
 // Guarantees: each is counted by its code, and told as a log record; a code that nobody knows, too.
 func TestReport4TheSameXidTwiceIsTwo(t *testing.T) {

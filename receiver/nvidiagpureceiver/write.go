@@ -115,7 +115,11 @@ func (w *writer) device(d *gpu.Device, m *ledger.Device, who owners) {
 		case c.points[0] == gpu.StatusPoint:
 			w.status(d.State)
 		case c.points[0] == gpu.XidPoint:
-			if m != nil && !d.MIG() {
+			switch {
+			case m == nil || d.MIG():
+			case d.Deaf: // that none is heard is no count
+				w.endXids()
+			default:
 				w.xids(m)
 			}
 		default:
@@ -222,18 +226,29 @@ func (w *writer) end() {
 				w.ended(state.String(), 0)
 			}
 		case c.points[0] == gpu.XidPoint:
-			for _, code := range sh.codes {
-				w.ended("", 1).PutInt(gpu.AttributeXid, int64(code))
-			}
-			if sh.overflow {
-				w.ended("", 1).PutBool("otel.metric.overflow", true)
-			}
+			w.endXids()
 		default:
 			for _, p := range c.points {
 				w.endValue(p)
 			}
 		}
 	}
+}
+
+// endXids ends the counters of Xids of the device, if there are any.
+func (w *writer) endXids() {
+	sh := w.of
+	if !sh.points.Has(gpu.XidPoint) {
+		return
+	}
+	sh.points.Remove(gpu.XidPoint)
+	for _, code := range sh.codes {
+		w.ended("", 1).PutInt(gpu.AttributeXid, int64(code))
+	}
+	if sh.overflow {
+		w.ended("", 1).PutBool("otel.metric.overflow", true)
+	}
+	sh.codes, sh.overflow = sh.codes[:0], false
 }
 
 // endValue ends the series of a value of the device, if there is one.

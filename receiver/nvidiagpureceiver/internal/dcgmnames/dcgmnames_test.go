@@ -133,6 +133,13 @@ func TestAnInstanceHasWhatIsItsOwn(t *testing.T) {
 	part.SetInt(gpu.MemoryReserved, 5<<20)
 	part.Set(gpu.SMActive, 0.25)
 
+	// The exporter knows GPU instances only: compute instances that share one are one series.
+	other := s.Add()
+	other.UUID, other.Parent, other.Profile, other.GPUInstance, other.ComputeInstance = "MIG-2", "GPU-1", "1g.10gb", 7, 1
+	other.Shared = true
+	other.SetInt(gpu.MemoryLimit, 10<<30)
+	other.SetInt(gpu.MemoryUsage, 1<<30)
+
 	metrics := pmetric.NewMetricSlice()
 	new(Writer).Write(metrics, Reading{Snapshot: &s, Now: 5, Hostname: "node-1", Pod: func(d *gpu.Device) workload.Names {
 		if d.MIG() {

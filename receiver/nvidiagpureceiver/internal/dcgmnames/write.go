@@ -60,6 +60,9 @@ func (w *Writer) Write(metrics pmetric.MetricSlice, r Reading) {
 		if !d.MIG() {
 			parent = d
 		}
+		if i > 0 && d.MIG() && r.Devices[i-1].Parent == d.Parent && r.Devices[i-1].GPUInstance == d.GPUInstance {
+			continue // the exporter has one series for a GPU instance, whoever shares it
+		}
 		devices[i] = w.device(d.UUID, r.labels(d, parent))
 	}
 	for uuid, of := range w.devices {
@@ -74,8 +77,8 @@ func (w *Writer) Write(metrics pmetric.MetricSlice, r Reading) {
 		begun := false
 		for j, d := range r.Devices {
 			v, ok := r.value(s, d)
-			if !ok {
-				if r.asked(s) {
+			if !ok || devices[j] == nil {
+				if devices[j] != nil && r.asked(s) {
 					w.endOne(devices[j], i)
 				}
 				continue
