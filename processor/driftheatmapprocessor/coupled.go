@@ -218,15 +218,24 @@ func (e *engine) tellCurves(watermark int64) {
 		return
 	}
 	c.told = end
-	c.curves.Close(func(of *coupling.Cell) {
+	c.curves.Close(func(of *coupling.Cell, before coupling.Curve) {
 		if batch := e.room(pointsOfCell); batch != nil {
-			e.curve(batch, of, end)
+			to := e.curve(batch, of, end)
+			for _, o := range before.Octaves {
+				if !of.Told().Has(o.UpTo) {
+					to.Stale(throughput, end, "batch", "<="+short(o.UpTo))
+				}
+			}
+			if before.Knee > 0 && !(of.Told().Knee > 0) {
+				to.Stale(kneeMetric, end)
+			}
 		}
 	})
 }
 
-// curve writes what is known of a cell as of an event time: the throughput by batch size, and the knee where it is known.
-func (e *engine) curve(batch *emit.Batch, of *coupling.Cell, at int64) {
+// curve writes what was told of a cell when the last window was over, as of an event time: the throughput by batch size, and the
+// knee where it is known.
+func (e *engine) curve(batch *emit.Batch, of *coupling.Cell, at int64) emit.Series {
 	group := func(f func(key, value string)) {
 		for i, v := range of.By {
 			if v != "" {
@@ -243,8 +252,12 @@ func (e *engine) curve(batch *emit.Batch, of *coupling.Cell, at int64) {
 			m.PutStr("cache_hit", of.Hits)
 		}
 	})
-	of.Octaves(func(upTo, v float64) { to.Gauge(throughput, at, v, "batch", "<="+short(upTo)) })
-	if batch, ok := of.Knee(); ok {
-		to.Gauge(kneeMetric, at, batch)
+	told := of.Told()
+	for _, o := range told.Octaves {
+		to.Gauge(throughput, at, o.Throughput, "batch", "<="+short(o.UpTo))
 	}
+	if told.Knee > 0 {
+		to.Gauge(kneeMetric, at, told.Knee)
+	}
+	return to
 }

@@ -272,3 +272,41 @@ func TestEnginesAreBounded(t *testing.T) {
 	r.wait(3 * time.Hour)
 	assert.Empty(t, r.coupled.engines)
 }
+
+// Scenario: engines work under a load that changes, and what is known of them is repeated every second, window after window, and
+// across a restart.
+// Guarantees: no series has two values for one time, of which backends refuse the second.
+func TestNothingIsToldTwiceForOneTime(t *testing.T) {
+	d := newDisk()
+	often := func(c *Config) {
+		withCoupling(c)
+		c.Window, c.RefreshInterval, c.Decay = 90*time.Second, time.Second, 0.5
+	}
+	r := on(t, d, promise(0.8), often)
+	random := rand.New(rand.NewPCG(1, 1))
+	e := &serving{instance: "a", full: 48, length: 500, hit: 0.8}
+	e.at = t0
+	values, twice := map[string]string{}, 0
+	for i := range 200 {
+		if i == 100 {
+			r.save(t.Context())
+			clock := r.clock
+			r = on(t, d, promise(0.8), often)
+			r.clock = clock
+		}
+		batch := 1 + 60*random.Float64()
+		r.send(e.scrape(e.instance, batch, 30*min(batch, e.full)*(1+0.1*random.NormFloat64()), e.length, e.hit))
+		r.wait(5 * time.Second)
+		r.each(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+			id := fmt.Sprint(m.Name(), p.Attributes().AsRaw(), p.Timestamp())
+			v := fmt.Sprint(p.ValueType(), p.DoubleValue(), p.IntValue(), p.Flags())
+			if before, told := values[id]; told {
+				twice++
+				require.Equal(t, before, v, id)
+			}
+			values[id] = v
+		})
+		r.metrics.Reset()
+	}
+	assert.Greater(t, twice, 100, "what stands is repeated")
+}

@@ -436,8 +436,14 @@ func TestWhatIsRepeatedCarriesATimeThatGoesOn(t *testing.T) {
 		r.send(md)
 	}
 	// One region misses its promise, and that explains the deviation.
+	engine := &engineAt{at: t0}
+	work := func(minute int) {
+		engine.at = t0.Add(time.Duration(minute)*time.Minute - 15*time.Second)
+		r.send(engine.scrape("a", 8, 100, 500, 0.5))
+	}
 	for minute := 10; minute <= 120; minute += 10 {
 		send(minute, hour(0.05, eu), hour(0.4, map[string]any{"cloud.region": "us"}))
+		work(minute)
 	}
 	newest := func(name string) (at time.Time) {
 		r.each(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
@@ -447,13 +453,11 @@ func TestWhatIsRepeatedCarriesATimeThatGoesOn(t *testing.T) {
 		})
 		return at
 	}
-	engine := &engineAt{at: t0}
 	for minute := 121; minute < 175; minute++ {
 		before := newest("slo.drift.state")
 		send(minute, hour(0.05, eu), hour(0.4, map[string]any{"cloud.region": "us"}))
-		engine.at = t0.Add(time.Duration(minute)*time.Minute - 15*time.Second)
 		r.clock = r.clock.Add(time.Second)
-		r.send(engine.scrape("a", 4, 100, 500, 0.5))
+		work(minute)
 		watermark := time.Unix(0, r.intake.Watermark.At()).UTC()
 		for _, name := range []string{"slo.drift.state", "slo.drift.observed", "slo.drift.deviation", "slo.drift.explanation"} {
 			got := newest(name)
