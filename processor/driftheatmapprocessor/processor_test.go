@@ -4,6 +4,7 @@ package driftheatmapprocessor
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -147,7 +148,7 @@ func TestEveryKindOfPromiseHasCells(t *testing.T) {
 	r.consumeTraces(t.Context(), td)
 	r.consumeTraces(t.Context(), td)
 	r.consumeLogs(t.Context(), ld)
-	r.wait(10 * time.Minute)
+	r.wait(5 * time.Minute)
 	assert.Equal(t, map[string]int64{"duplicate": 200}, r.counted("points_refused"))
 	for id, want := range map[string]float64{"errors": 0.98, "tokens": 100, "spans": 0.4, "scores": 0.25} {
 		assert.InEpsilon(t, want, r.last("slo.drift.observed", "slo_id", "llm:chat:"+id+":x"), 0.001, id)
@@ -413,6 +414,51 @@ func TestResultsAreRepeated(t *testing.T) {
 	assert.Equal(t, before, r.told())
 }
 
+// Scenario: a window has values, then one has too few, or none: then there are values again.
+// Guarantees: what a window does not say has ended, in the time of that window, so that no backend shows the last value on; only
+// the verdict and what is promised stand.
+func TestWhatAWindowDoesNotSayHasEnded(t *testing.T) {
+	r := newRig(t, promise(0.2), func(c *Config) { c.ReferenceWindows, c.RefreshInterval = 1, time.Second })
+	random := rand.New(rand.NewPCG(1, 1))
+	known := func(name string, more ...string) bool {
+		return !math.IsNaN(r.last(name, append([]string{"cloud.region", "eu"}, more...)...))
+	}
+	f := func(n int, values []float64, observed bool) {
+		t.Helper()
+		if values != nil {
+			r.send(windowOf(n, cell{eu, values}))
+		}
+		r.send(windowOf(n+1, cell{map[string]any{"cloud.region": "us"}, []float64{0.1}}))
+		r.wait(time.Second)
+		assert.Equal(t, observed, known("slo.drift.observed"), n)
+		assert.Equal(t, observed, known("slo.drift.deviation"), n)
+		normal := n > 0 && values != nil
+		assert.Equal(t, normal, known("slo.drift.ratio"), n)
+		assert.Equal(t, normal, known("slo.drift.baseline", "baseline", "dynamic"), n)
+		assert.Equal(t, normal, known("slo.drift.baseline", "baseline", "frozen"), n)
+		assert.InDelta(t, 0.2, r.last("slo.drift.baseline", "cloud.region", "eu", "baseline", "static"), 1e-9)
+		if !observed {
+			assert.Equal(t, "insufficient_data", r.state("cloud.region", "eu"))
+		}
+	}
+	f(0, traffic(random, 500, 0.1), true)
+	f(1, traffic(random, 500, 0.1), true)
+	f(2, []float64{0.1}, false)
+	f(3, traffic(random, 500, 0.1), true)
+	f(4, nil, false)
+	end := t0.Add(5 * 5 * time.Minute)
+	ends := map[string]time.Time{}
+	r.each(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+		if p.Flags().NoRecordedValue() && has(p.Attributes(), []string{"cloud.region", "eu"}) {
+			ends[m.Name()] = p.Timestamp().AsTime()
+		}
+	})
+	for _, name := range []string{"slo.drift.observed", "slo.drift.deviation", "slo.drift.ratio", "slo.drift.baseline"} {
+		assert.Equal(t, end, ends[name], name)
+	}
+	f(5, traffic(random, 500, 0.1), true)
+}
+
 // Scenario: windows are hours, the events of a past hour come in minute by minute, and in the middle of it one source stands
 // still.
 // Guarantees: what is repeated until the next window closes carries the last whole minute that is complete, so that a backend
@@ -495,7 +541,7 @@ func TestSeriesEndInEventTime(t *testing.T) {
 			}
 		}
 	})
-	assert.Equal(t, []int{1, 2, -4, 10, 11}, times)
+	assert.Equal(t, []int{1, 2, -3, -4, 10, 11}, times, "a window without input ends what it does not say, and one that is forgotten everything")
 }
 
 // Scenario: an objective is edited, then what is measured, then the SLO is gone.
