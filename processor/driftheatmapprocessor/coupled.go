@@ -37,7 +37,9 @@ type coupled struct {
 	context, hits *buckets // nil for none
 	roles         map[string]role
 	engines       map[uint64]*served
-	sampled       []*served // of this batch
+	ended         []*served // in this batch of points, an interval
+	noRoom        int       // samples for which there was no room
+	unsteady      int       // samples of an interval that is of no one batch size
 	curves        *coupling.Map
 	told          int64 // end of the window that was told last, 0 before the first
 	checked       int64
@@ -166,13 +168,25 @@ func (c *coupled) engine(b *intake.Batch, point pcommon.Map) *served {
 	return s
 }
 
-// finish makes samples of the engines that a batch has told of, and returns for how many there was no room.
-func (c *coupled) finish() (refused int) {
-	for _, s := range c.sampled {
-		batch := s.batch
-		if !math.IsNaN(s.batchBefore) {
-			batch = (s.batch + s.batchBefore) / 2 // at both ends of the interval
+// finish makes samples of the intervals that have ended in a batch of points, and counts those that are none.
+func (c *coupled) finish(counts *intake.Counts) {
+	for _, s := range c.ended {
+		if s.ended {
+			c.sample(s)
 		}
+	}
+	clear(c.ended)
+	c.ended = c.ended[:0]
+	counts.Refuse(intake.SeriesLimit, c.noRoom)
+	counts.Refuse(intake.NoInterval, c.unsteady)
+	c.noRoom, c.unsteady = 0, 0
+}
+
+// sample makes a sample of the interval of an engine that has ended, and begins the next.
+func (c *coupled) sample(s *served) {
+	if batch, steady := s.between(); s.throughput > 0 && !steady {
+		c.unsteady++
+	} else if s.throughput > 0 {
 		sample := coupling.Sample{Batch: batch, Throughput: s.throughput}
 		if c.context != nil && s.since.prompts > 0 {
 			sample.Context = c.context.of(s.since.length / s.since.prompts)
@@ -181,13 +195,11 @@ func (c *coupled) finish() (refused int) {
 			sample.Hits = c.hits.of(min(s.since.hits/s.since.queries, 1))
 		}
 		if !c.curves.Add(s.by, sample) {
-			refused++
+			c.noRoom++
 		}
-		s.throughput, s.since = 0, sinceSample{}
 	}
-	clear(c.sampled)
-	c.sampled = c.sampled[:0]
-	return refused
+	s.batchBefore, s.batch = s.batch, math.NaN()
+	s.throughput, s.since, s.ended = 0, sinceSample{}, false
 }
 
 // expire forgets engines that were silent for too long at a wall time.

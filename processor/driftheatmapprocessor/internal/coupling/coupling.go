@@ -64,8 +64,15 @@ func (c Curve) Has(upTo float64) bool {
 	return slices.ContainsFunc(c.Octaves, func(o Octave) bool { return o.UpTo <= upTo && upTo <= o.UpTo })
 }
 
-// step is the samples of about one batch size.
-type step struct{ weight, batch, throughput float64 }
+// step is the samples of about one batch size: their weight, and sums by it.
+type step struct{ weight, batch, throughput, squares float64 }
+
+func (s *step) fade(by float64) {
+	s.weight *= by
+	s.batch *= by
+	s.throughput *= by
+	s.squares *= by // of throughput
+}
 
 // perOctave is how many steps lie between a batch size and twice of it: each is 9 % wide.
 const perOctave = 8
@@ -73,9 +80,12 @@ const perOctave = 8
 // forgotten is the weight from which on a step or a cell is none.
 const forgotten = 0.01
 
+// most is more throughput than anything has, and far from where sums of squares end.
+const most = 1e30
+
 // Add takes a sample of an engine of a group in. It reports false where there is no room for it.
 func (m *Map) Add(by []string, s Sample) bool {
-	if !(s.Batch >= 1) || !(s.Throughput > 0) || s.Batch > 1<<20 || math.IsInf(s.Throughput, 1) {
+	if !(s.Batch >= 1) || !(s.Throughput > 0) || s.Batch > 1<<20 || s.Throughput > most {
 		return true // an idle engine says nothing of what it could do
 	}
 	c := m.cell(by, s.Context, s.Hits)
@@ -91,6 +101,7 @@ func (m *Map) Add(by []string, s Sample) bool {
 	of.weight++
 	of.batch += s.Batch
 	of.throughput += s.Throughput
+	of.squares += s.Throughput * s.Throughput
 	return true
 }
 
@@ -116,9 +127,7 @@ func stepOf(batch float64) int32 { return int32(math.Round(perOctave * math.Log2
 func (m *Map) Close(tell func(c *Cell, before Curve)) {
 	for key, c := range m.cells {
 		for at, s := range c.steps {
-			s.weight *= m.decay
-			s.batch *= m.decay
-			s.throughput *= m.decay
+			s.fade(m.decay)
 			if s.weight < forgotten {
 				delete(c.steps, at)
 			}
@@ -155,14 +164,17 @@ func (c *Cell) learned() (all Curve) {
 	return all
 }
 
-// knee is where more at once stops paying, false where that is not known.
+// knee is where more at once stops paying, false where that is not certain.
 func (c *Cell) knee() (batch float64, ok bool) {
-	points := make([]knee.Point, 0, len(c.steps))
-	for _, s := range c.steps {
-		points = append(points, knee.Point{Batch: s.batch / s.weight, Throughput: s.throughput / s.weight})
+	steps := make([]knee.Step, 0, len(c.steps))
+	for _, at := range slices.Sorted(maps.Keys(c.steps)) { // in another order, sums differ by their rounding
+		s := c.steps[at]
+		mean := s.throughput / s.weight
+		steps = append(steps, knee.Step{
+			Batch: s.batch / s.weight, Throughput: mean, Variance: max(s.squares/s.weight-mean*mean, 0), Samples: s.weight,
+		})
 	}
-	p, ok := knee.Find(points)
-	return p.Batch, ok
+	return knee.Find(steps)
 }
 
 // octaves calls f for each doubling of batch size that has samples, with its upper end and the mean throughput in it, from the
@@ -193,9 +205,9 @@ type CellState struct {
 
 // StepState is the samples of about one batch size.
 type StepState struct {
-	_                         struct{} `cbor:",toarray"`
-	At                        int32
-	Weight, Batch, Throughput float64 // sums
+	_                                  struct{} `cbor:",toarray"`
+	At                                 int32
+	Weight, Batch, Throughput, Squares float64 // sums
 }
 
 // State is the map at rest, in an order that does not depend on chance. It shares nothing with the living one.
@@ -205,7 +217,7 @@ func (m *Map) State() (all []CellState) {
 		st := CellState{By: c.By, Context: c.Context, Hits: c.Hits, Told: c.told}
 		for _, at := range slices.Sorted(maps.Keys(c.steps)) {
 			s := c.steps[at]
-			st.Steps = append(st.Steps, StepState{At: at, Weight: s.weight, Batch: s.batch, Throughput: s.throughput})
+			st.Steps = append(st.Steps, StepState{At: at, Weight: s.weight, Batch: s.batch, Throughput: s.throughput, Squares: s.squares})
 		}
 		all = append(all, st)
 	}
@@ -229,10 +241,11 @@ func (m *Map) Restore(all []CellState, by int) error {
 		for _, s := range st.Steps {
 			batch, throughput := s.Batch/s.Weight, s.Throughput/s.Weight
 			if !(s.Weight > 0) || math.IsInf(s.Weight, 1) || !(batch > 0) || !(throughput > 0) || math.IsInf(throughput, 1) ||
+				!(s.Squares >= 0) || math.IsInf(s.Squares, 1) ||
 				math.Abs(float64(s.At)-perOctave*math.Log2(batch)) > 1 {
-				return fmt.Errorf("step %d with the sums %v of weights, %v of batch sizes and %v of throughputs is none", s.At, s.Weight, s.Batch, s.Throughput)
+				return fmt.Errorf("step %d with the sums %v of weights, %v of batch sizes, %v of throughputs and %v of their squares is none", s.At, s.Weight, s.Batch, s.Throughput, s.Squares)
 			}
-			c.steps[s.At] = &step{s.Weight, s.Batch, s.Throughput}
+			c.steps[s.At] = &step{s.Weight, s.Batch, s.Throughput, s.Squares}
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func TestCellsAreBoundedAndForgotten(t *testing.T) {
 		m.Close(func(*Cell, Curve) {})
 	}
 	assert.Zero(t, m.Len())
-	for _, s := range []Sample{{0, 1, "", ""}, {1, 0, "", ""}, {math.NaN(), 1, "", ""}, {1, math.NaN(), "", ""}, {math.Inf(1), 1, "", ""}, {1, math.Inf(1), "", ""}} {
+	for _, s := range []Sample{{0, 1, "", ""}, {1, 0, "", ""}, {math.NaN(), 1, "", ""}, {1, math.NaN(), "", ""}, {math.Inf(1), 1, "", ""}, {1, math.Inf(1), "", ""}, {1, 1e200, "", ""}} {
 		m.Add(nil, s)
 	}
 	assert.Zero(t, m.Len())
@@ -106,7 +106,7 @@ func TestAStateThatIsNoneIsRefused(t *testing.T) {
 	f("octave 1 up to 2", CellState{By: []string{"x"}, Told: Curve{Octaves: []Octave{{UpTo: 2, Throughput: 1}, {UpTo: 2, Throughput: 1}}}})
 	for _, s := range []StepState{
 		{}, {Weight: math.NaN(), Batch: 1, Throughput: 1}, {Weight: 1, Batch: math.Inf(1), Throughput: 1}, {Weight: 1, Batch: 1}, {Weight: 1, Batch: 1, Throughput: -1},
-		{At: 3, Weight: 1, Batch: 1, Throughput: 1}, {Weight: math.Inf(1), Batch: 1, Throughput: 1},
+		{At: 3, Weight: 1, Batch: 1, Throughput: 1}, {Weight: 1, Batch: 1, Throughput: 1, Squares: -1}, {Weight: 1, Batch: 1, Throughput: 1, Squares: math.NaN()}, {Weight: math.Inf(1), Batch: 1, Throughput: 1},
 	} {
 		f("is none", CellState{By: []string{"x"}, Steps: []StepState{s}})
 	}
