@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -636,4 +637,46 @@ func TestHearingAllocatesNothing(t *testing.T) {
 	send := func() { r.consume(t.Context(), md) }
 	send()
 	assert.LessOrEqual(t, testing.AllocsPerRun(50, send), 5.0, "a batch of 100 points may cost a few allocations, a point none")
+}
+
+// Scenario: a duration is below zero, as clocks that disagree make it, in all shapes; and the same where the spec's range says that
+// there is such a value.
+// Guarantees: it is no good latency but counted; with the range it is a value as any other.
+func TestADurationBelowZeroIsNone(t *testing.T) {
+	ranged := strings.Replace(promise(0.8), `metric: "vllm:time_to_first_token_seconds"`, `metric: "vllm:time_to_first_token_seconds", range: [-60, 60]`, 1)
+	f := func(want int64, md func() pmetric.Metrics) {
+		t.Helper()
+		r := newRig(t, promise(0.8), nil)
+		r.send(md())
+		assert.Equal(t, map[string]int64{"negative": want}, r.counted("points_refused"))
+		r = newRig(t, ranged, nil)
+		r.send(md())
+		assert.Empty(t, r.counted("points_refused"))
+	}
+	f(400, func() pmetric.Metrics { return constants(0, 400, -5, eu) })
+	distribution := func(fill func(pmetric.Metric)) func() pmetric.Metrics {
+		return func() pmetric.Metrics {
+			md := pmetric.NewMetrics()
+			m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+			m.SetName(ttft)
+			fill(m)
+			return md
+		}
+	}
+	f(1, distribution(func(m pmetric.Metric) {
+		m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		p := m.Histogram().DataPoints().AppendEmpty()
+		p.SetTimestamp(pcommon.NewTimestampFromTime(at(0)))
+		p.ExplicitBounds().FromRaw([]float64{-1, 0, 1})
+		p.BucketCounts().FromRaw([]uint64{2, 0, 5, 0})
+		p.SetCount(7)
+	}))
+	f(1, distribution(func(m pmetric.Metric) {
+		m.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		p := m.ExponentialHistogram().DataPoints().AppendEmpty()
+		p.SetTimestamp(pcommon.NewTimestampFromTime(at(0)))
+		p.Positive().BucketCounts().FromRaw([]uint64{5})
+		p.Negative().BucketCounts().FromRaw([]uint64{2})
+		p.SetCount(7)
+	}))
 }
