@@ -6,7 +6,7 @@
 // Two straight lines that meet are fitted to the curve of throughput over batch size (a broken-stick regression). Where they meet
 // is the knee, if the second rises less than Share of the first, by more than what the spread of the samples and the misfit of
 // the lines explain. A curve that bends slowly has no knee before the load has gone far enough beyond the bend, and then it lies
-// about where the gain has fallen to half: it moves a little with how far the load goes.
+// where the gain has fallen to between a half and a sixth of that of the first requests: further, the further the load goes.
 package knee
 
 import (

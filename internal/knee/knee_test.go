@@ -49,6 +49,7 @@ var curves = []struct {
 	{"preemptions: it falls again from 64 on", 128, func(b float64) float64 { return 30*min(b, 64) - 15*max(b-64, 0) }, 57, 71},
 	{"slowly, to nearly nothing", 128, func(b float64) float64 { return 2000 * (1 - math.Exp(-b/30)) }, 20, 42},
 	{"the simulator's H100, far beyond", 512, served(0.015, 0.00015), 40, 100},
+	{"an engine that bends at 10, far beyond", 128, served(0.01, 0.001), 4.1, 15},
 
 	{"the simulator's H100, to a tenth of the bend", 16, served(0.015, 0.00015), 0, 0},
 	{"the simulator's H100, to the bend", 100, served(0.015, 0.00015), 0, 0},
