@@ -144,6 +144,8 @@ func addValue(t *binding, at int64, v float64) Reason {
 	switch {
 	case minusOne && (t.use.Range == nil || t.use.Range.Min > v):
 		return Sentinel
+	case t.use.BelowZero(v):
+		return Negative
 	case !plausible(t.use, v):
 		return Implausible
 	case !t.series.AddValue(at, v):
@@ -228,6 +230,8 @@ func (e *Intake) histogram(b *Batch, in *Input, at int64, temporality pmetric.Ag
 			return addCount(t, at, float64(n))
 		case t.use.Rate > 0, len(bounds) == 0:
 			return UnsupportedShape // without boundaries, its values could be anything
+		case t.use.BelowZero(lowest(bounds, counts)), t.use.BelowZero(mean * t.scale):
+			return Negative
 		case !plausible(t.use, mean*t.scale):
 			return Implausible
 		case !t.series.AddExplicit(at, in.layout.inBase(t.scale), counts, n):
@@ -236,6 +240,26 @@ func (e *Intake) histogram(b *Batch, in *Input, at int64, temporality pmetric.Ag
 			return None
 		}
 	})
+}
+
+// lowest is the upper end of the lowest bucket with values, or zero if that is above.
+func lowest(bounds []float64, counts []uint64) float64 {
+	for i, upper := range bounds {
+		if upper >= 0 {
+			break
+		}
+		if counts[i] > 0 {
+			return upper
+		}
+	}
+	return 0
+}
+
+func countOf(counts []uint64) (n uint64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
 }
 
 // meanOf is the mean of a histogram's values, NaN where it is not known.
@@ -294,6 +318,8 @@ func (e *Intake) exponential(b *Batch, in *Input, at int64, temporality pmetric.
 			return addCount(t, at, float64(n+unknown))
 		case t.use.Rate > 0:
 			return UnsupportedShape
+		case t.use.BelowZero(-float64(countOf(h.Negative.Counts))), t.use.BelowZero(mean * t.scale):
+			return Negative
 		case !plausible(t.use, mean*t.scale):
 			return Implausible
 		}

@@ -218,7 +218,7 @@ func valid(f *selection.Found) Reason {
 		if f.Value < -ratioSlack || f.Value > 1+ratioSlack {
 			return OutOfRange
 		}
-	case use.Rate > 0 && f.Value < 0:
+	case use.Rate > 0 && f.Value < 0, use.BelowZero(f.Value):
 		return Negative
 	case use.Range != nil && (f.Value < use.Range.Min || f.Value > use.Range.Max):
 		return Implausible

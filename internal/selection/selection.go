@@ -11,6 +11,7 @@ package selection
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
@@ -55,6 +56,12 @@ func (u *Use) Scale(name, unit string) float64 {
 		return scale
 	}
 	return u.scale
+}
+
+// BelowZero reports whether a value in the base unit is less than nothing of what cannot be: no duration, size or rate is, unless
+// the spec's range has it, as of a clock that is ahead.
+func (u *Use) BelowZero(v float64) bool {
+	return v < 0 && u.Range == nil && (u.unit == "seconds" || u.unit == "bytes" || u.unit == "tokens" || strings.HasSuffix(u.unit, "_per_second"))
 }
 
 // Error is an expression of a use that could not be evaluated on an item.

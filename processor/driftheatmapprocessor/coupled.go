@@ -37,7 +37,9 @@ type coupled struct {
 	context, hits *buckets // nil for none
 	roles         map[string]role
 	engines       map[uint64]*served
-	sampled       []*served // of this batch
+	ended         []*served // in this batch of points, an interval
+	noRoom        int       // samples for which there was no room
+	unsteady      int       // samples of an interval that is of no one batch size
 	curves        *coupling.Map
 	told          int64 // end of the window that was told last, 0 before the first
 	checked       int64
@@ -166,13 +168,25 @@ func (c *coupled) engine(b *intake.Batch, point pcommon.Map) *served {
 	return s
 }
 
-// finish makes samples of the engines that a batch has told of, and returns for how many there was no room.
-func (c *coupled) finish() (refused int) {
-	for _, s := range c.sampled {
-		batch := s.batch
-		if !math.IsNaN(s.batchBefore) {
-			batch = (s.batch + s.batchBefore) / 2 // at both ends of the interval
+// finish makes samples of the intervals that have ended in a batch of points, and counts those that are none.
+func (c *coupled) finish(counts *intake.Counts) {
+	for _, s := range c.ended {
+		if s.ended {
+			c.sample(s)
 		}
+	}
+	clear(c.ended)
+	c.ended = c.ended[:0]
+	counts.Refuse(intake.SeriesLimit, c.noRoom)
+	counts.Refuse(intake.NoInterval, c.unsteady)
+	c.noRoom, c.unsteady = 0, 0
+}
+
+// sample makes a sample of the interval of an engine that has ended, and begins the next.
+func (c *coupled) sample(s *served) {
+	if batch, steady := s.between(); s.throughput > 0 && !steady {
+		c.unsteady++
+	} else if s.throughput > 0 {
 		sample := coupling.Sample{Batch: batch, Throughput: s.throughput}
 		if c.context != nil && s.since.prompts > 0 {
 			sample.Context = c.context.of(s.since.length / s.since.prompts)
@@ -181,13 +195,11 @@ func (c *coupled) finish() (refused int) {
 			sample.Hits = c.hits.of(min(s.since.hits/s.since.queries, 1))
 		}
 		if !c.curves.Add(s.by, sample) {
-			refused++
+			c.noRoom++
 		}
-		s.throughput, s.since = 0, sinceSample{}
 	}
-	clear(c.sampled)
-	c.sampled = c.sampled[:0]
-	return refused
+	s.batchBefore, s.batch = s.batch, math.NaN()
+	s.throughput, s.since, s.ended = 0, sinceSample{}, false
 }
 
 // expire forgets engines that were silent for too long at a wall time.
@@ -218,15 +230,24 @@ func (e *engine) tellCurves(watermark int64) {
 		return
 	}
 	c.told = end
-	c.curves.Close(func(of *coupling.Cell) {
+	c.curves.Close(func(of *coupling.Cell, before coupling.Curve) {
 		if batch := e.room(pointsOfCell); batch != nil {
-			e.curve(batch, of, end)
+			to := e.curve(batch, of, end)
+			for _, o := range before.Octaves {
+				if !of.Told().Has(o.UpTo) {
+					to.Stale(throughput, end, "batch", "<="+short(o.UpTo))
+				}
+			}
+			if before.Knee > 0 && !(of.Told().Knee > 0) {
+				to.Stale(kneeMetric, end)
+			}
 		}
 	})
 }
 
-// curve writes what is known of a cell as of an event time: the throughput by batch size, and the knee where it is known.
-func (e *engine) curve(batch *emit.Batch, of *coupling.Cell, at int64) {
+// curve writes what was told of a cell when the last window was over, as of an event time: the throughput by batch size, and the
+// knee where it is known.
+func (e *engine) curve(batch *emit.Batch, of *coupling.Cell, at int64) emit.Series {
 	group := func(f func(key, value string)) {
 		for i, v := range of.By {
 			if v != "" {
@@ -243,8 +264,12 @@ func (e *engine) curve(batch *emit.Batch, of *coupling.Cell, at int64) {
 			m.PutStr("cache_hit", of.Hits)
 		}
 	})
-	of.Octaves(func(upTo, v float64) { to.Gauge(throughput, at, v, "batch", "<="+short(upTo)) })
-	if batch, ok := of.Knee(); ok {
-		to.Gauge(kneeMetric, at, batch)
+	told := of.Told()
+	for _, o := range told.Octaves {
+		to.Gauge(throughput, at, o.Throughput, "batch", "<="+short(o.UpTo))
 	}
+	if told.Knee > 0 {
+		to.Gauge(kneeMetric, at, told.Knee)
+	}
+	return to
 }

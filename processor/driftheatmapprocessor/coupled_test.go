@@ -23,14 +23,14 @@ type engineAt struct {
 }
 
 // scrape lets an engine work for 15 seconds on so many requests at once, each with a prompt of a length of which a share is
-// cached, and scrapes it.
+// cached, ends one of them, and scrapes it.
 func (e *engineAt) scrape(instance string, batch, throughput, length, hit float64) pmetric.Metrics {
 	e.at = e.at.Add(15 * time.Second)
 	e.tokens += 15 * throughput
-	e.prompts += 10
-	e.length += 10 * length
-	e.queries += 10 * length
-	e.hits += 10 * length * hit
+	e.prompts++
+	e.length += length
+	e.queries += length
+	e.hits += length * hit
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
 	rm.Resource().Attributes().PutStr("service.instance.id", instance)
@@ -255,6 +255,55 @@ func TestWhatCannotBeOfAnEngineIsCounted(t *testing.T) {
 	f("vllm:request_prompt_tokens", map[string]int64{"implausible": 1}, histogram(0, 7))
 }
 
+// Scenario: an engine is scraped while it works on 8 to 20 requests at once; sometimes that changes from one scrape to the next,
+// sometimes most requests are short beside the time between two scrapes, sometimes a scrape has no batch size; and some scrapes
+// come in one batch of points.
+// Guarantees: an interval whose ends do not tell what was between is no sample and is counted; all others are.
+func TestOnlySteadyIntervalsAreSamples(t *testing.T) {
+	type scrape struct {
+		batch, prompts float64 // NaN for no batch
+	}
+	f := func(want []float64, refused int64, scrapes ...scrape) {
+		t.Helper()
+		for _, together := range []bool{false, true} {
+			r := newRig(t, promise(0.8), withCoupling)
+			e, all := engineAt{at: t0}, pmetric.NewMetrics()
+			for _, s := range scrapes {
+				e.prompts += s.prompts - 1
+				e.length += (s.prompts - 1) * 500
+				md := e.scrape("0", s.batch, 100, 500, 0.5)
+				if math.IsNaN(s.batch) {
+					md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().RemoveIf(func(m pmetric.Metric) bool { return m.Name() == "vllm:num_requests_running" })
+				}
+				if together {
+					md.ResourceMetrics().MoveAndAppendTo(all.ResourceMetrics())
+				} else {
+					r.send(md)
+				}
+			}
+			if together {
+				r.send(all)
+			}
+			var got []float64
+			for _, c := range r.coupled.curves.State() {
+				for _, s := range c.Steps {
+					got = append(got, math.Round(1000*s.Batch/s.Weight)/1000)
+				}
+			}
+			assert.ElementsMatch(t, want, got, "together: %v", together)
+			assert.Equal(t, refused, r.counted("points_refused")["no_interval"], "together: %v", together)
+		}
+	}
+	none := math.NaN()
+	f([]float64{8}, 0, scrape{8, 1}, scrape{8, 1})
+	f([]float64{10, 14}, 0, scrape{8, 1}, scrape{12, 1}, scrape{16, 1})
+	f(nil, 1, scrape{8, 1}, scrape{13, 1})                                           // it changed by more than half
+	f(nil, 2, scrape{8, 1}, scrape{0, 1}, scrape{8, 1})                              // it was idle
+	f([]float64{8}, 0, scrape{8, 1}, scrape{8, 16})                                  // each request takes half of the interval
+	f(nil, 1, scrape{8, 1}, scrape{8, 17})                                           // or less
+	f([]float64{20}, 2, scrape{8, 1}, scrape{none, 1}, scrape{20, 1}, scrape{20, 1}) // an end is not known
+}
+
 // Guarantees: engines are bounded and expire, and a counter that begins anew is no burst.
 func TestEnginesAreBounded(t *testing.T) {
 	r := newRig(t, promise(0.8), func(c *Config) { withCoupling(c); c.MaxInputSeries = 2 })
@@ -271,4 +320,42 @@ func TestEnginesAreBounded(t *testing.T) {
 	assert.Equal(t, 1, r.coupled.curves.Len())
 	r.wait(3 * time.Hour)
 	assert.Empty(t, r.coupled.engines)
+}
+
+// Scenario: engines work under a load that changes, and what is known of them is repeated every second, window after window, and
+// across a restart.
+// Guarantees: no series has two values for one time, of which backends refuse the second.
+func TestNothingIsToldTwiceForOneTime(t *testing.T) {
+	d := newDisk()
+	often := func(c *Config) {
+		withCoupling(c)
+		c.Window, c.RefreshInterval, c.Decay = 90*time.Second, time.Second, 0.5
+	}
+	r := on(t, d, promise(0.8), often)
+	random := rand.New(rand.NewPCG(1, 1))
+	e := &serving{instance: "a", full: 48, length: 500, hit: 0.8}
+	e.at = t0
+	values, twice := map[string]string{}, 0
+	for i := range 200 {
+		if i == 100 {
+			r.save(t.Context())
+			clock := r.clock
+			r = on(t, d, promise(0.8), often)
+			r.clock = clock
+		}
+		batch := 1 + 60*random.Float64()
+		r.send(e.scrape(e.instance, batch, 30*min(batch, e.full)*(1+0.1*random.NormFloat64()), e.length, e.hit))
+		r.wait(5 * time.Second)
+		r.each(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+			id := fmt.Sprint(m.Name(), p.Attributes().AsRaw(), p.Timestamp())
+			v := fmt.Sprint(p.ValueType(), p.DoubleValue(), p.IntValue(), p.Flags())
+			if before, told := values[id]; told {
+				twice++
+				require.Equal(t, before, v, id)
+			}
+			values[id] = v
+		})
+		r.metrics.Reset()
+	}
+	assert.Greater(t, twice, 100, "what stands is repeated")
 }

@@ -184,7 +184,7 @@ func (e *engine) hear(ctx context.Context, listen func(in *intake.Intake, now in
 	}
 	listen(e.intake, begin.UnixNano())
 	if e.coupled != nil {
-		e.intake.Counts.Refuse(intake.SeriesLimit, e.coupled.finish())
+		e.coupled.finish(&e.intake.Counts)
 	}
 	e.closeWindows(e.intake.Watermark.Advance(begin.UnixNano(), window.Unset))
 	e.own.Consumed(ctx, &e.intake.Counts, e.now().Sub(begin))

@@ -4,8 +4,10 @@ package driftheatmapprocessor
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,7 +149,7 @@ func TestEveryKindOfPromiseHasCells(t *testing.T) {
 	r.consumeTraces(t.Context(), td)
 	r.consumeTraces(t.Context(), td)
 	r.consumeLogs(t.Context(), ld)
-	r.wait(10 * time.Minute)
+	r.wait(5 * time.Minute)
 	assert.Equal(t, map[string]int64{"duplicate": 200}, r.counted("points_refused"))
 	for id, want := range map[string]float64{"errors": 0.98, "tokens": 100, "spans": 0.4, "scores": 0.25} {
 		assert.InEpsilon(t, want, r.last("slo.drift.observed", "slo_id", "llm:chat:"+id+":x"), 0.001, id)
@@ -413,6 +415,51 @@ func TestResultsAreRepeated(t *testing.T) {
 	assert.Equal(t, before, r.told())
 }
 
+// Scenario: a window has values, then one has too few, or none: then there are values again.
+// Guarantees: what a window does not say has ended, in the time of that window, so that no backend shows the last value on; only
+// the verdict and what is promised stand.
+func TestWhatAWindowDoesNotSayHasEnded(t *testing.T) {
+	r := newRig(t, promise(0.2), func(c *Config) { c.ReferenceWindows, c.RefreshInterval = 1, time.Second })
+	random := rand.New(rand.NewPCG(1, 1))
+	known := func(name string, more ...string) bool {
+		return !math.IsNaN(r.last(name, append([]string{"cloud.region", "eu"}, more...)...))
+	}
+	f := func(n int, values []float64, observed bool) {
+		t.Helper()
+		if values != nil {
+			r.send(windowOf(n, cell{eu, values}))
+		}
+		r.send(windowOf(n+1, cell{map[string]any{"cloud.region": "us"}, []float64{0.1}}))
+		r.wait(time.Second)
+		assert.Equal(t, observed, known("slo.drift.observed"), n)
+		assert.Equal(t, observed, known("slo.drift.deviation"), n)
+		normal := n > 0 && values != nil
+		assert.Equal(t, normal, known("slo.drift.ratio"), n)
+		assert.Equal(t, normal, known("slo.drift.baseline", "baseline", "dynamic"), n)
+		assert.Equal(t, normal, known("slo.drift.baseline", "baseline", "frozen"), n)
+		assert.InDelta(t, 0.2, r.last("slo.drift.baseline", "cloud.region", "eu", "baseline", "static"), 1e-9)
+		if !observed {
+			assert.Equal(t, "insufficient_data", r.state("cloud.region", "eu"))
+		}
+	}
+	f(0, traffic(random, 500, 0.1), true)
+	f(1, traffic(random, 500, 0.1), true)
+	f(2, []float64{0.1}, false)
+	f(3, traffic(random, 500, 0.1), true)
+	f(4, nil, false)
+	end := t0.Add(5 * 5 * time.Minute)
+	ends := map[string]time.Time{}
+	r.each(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+		if p.Flags().NoRecordedValue() && has(p.Attributes(), []string{"cloud.region", "eu"}) {
+			ends[m.Name()] = p.Timestamp().AsTime()
+		}
+	})
+	for _, name := range []string{"slo.drift.observed", "slo.drift.deviation", "slo.drift.ratio", "slo.drift.baseline"} {
+		assert.Equal(t, end, ends[name], name)
+	}
+	f(5, traffic(random, 500, 0.1), true)
+}
+
 // Scenario: windows are hours, the events of a past hour come in minute by minute, and in the middle of it one source stands
 // still.
 // Guarantees: what is repeated until the next window closes carries the last whole minute that is complete, so that a backend
@@ -436,8 +483,14 @@ func TestWhatIsRepeatedCarriesATimeThatGoesOn(t *testing.T) {
 		r.send(md)
 	}
 	// One region misses its promise, and that explains the deviation.
+	engine := &engineAt{at: t0}
+	work := func(minute int) {
+		engine.at = t0.Add(time.Duration(minute)*time.Minute - 15*time.Second)
+		r.send(engine.scrape("a", 8, 100, 500, 0.5))
+	}
 	for minute := 10; minute <= 120; minute += 10 {
 		send(minute, hour(0.05, eu), hour(0.4, map[string]any{"cloud.region": "us"}))
+		work(minute)
 	}
 	newest := func(name string) (at time.Time) {
 		r.each(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
@@ -447,13 +500,11 @@ func TestWhatIsRepeatedCarriesATimeThatGoesOn(t *testing.T) {
 		})
 		return at
 	}
-	engine := &engineAt{at: t0}
 	for minute := 121; minute < 175; minute++ {
 		before := newest("slo.drift.state")
 		send(minute, hour(0.05, eu), hour(0.4, map[string]any{"cloud.region": "us"}))
-		engine.at = t0.Add(time.Duration(minute)*time.Minute - 15*time.Second)
 		r.clock = r.clock.Add(time.Second)
-		r.send(engine.scrape("a", 4, 100, 500, 0.5))
+		work(minute)
 		watermark := time.Unix(0, r.intake.Watermark.At()).UTC()
 		for _, name := range []string{"slo.drift.state", "slo.drift.observed", "slo.drift.deviation", "slo.drift.explanation"} {
 			got := newest(name)
@@ -491,7 +542,7 @@ func TestSeriesEndInEventTime(t *testing.T) {
 			}
 		}
 	})
-	assert.Equal(t, []int{1, 2, -4, 10, 11}, times)
+	assert.Equal(t, []int{1, 2, -3, -4, 10, 11}, times, "a window without input ends what it does not say, and one that is forgotten everything")
 }
 
 // Scenario: an objective is edited, then what is measured, then the SLO is gone.
@@ -586,4 +637,46 @@ func TestHearingAllocatesNothing(t *testing.T) {
 	send := func() { r.consume(t.Context(), md) }
 	send()
 	assert.LessOrEqual(t, testing.AllocsPerRun(50, send), 5.0, "a batch of 100 points may cost a few allocations, a point none")
+}
+
+// Scenario: a duration is below zero, as clocks that disagree make it, in all shapes; and the same where the spec's range says that
+// there is such a value.
+// Guarantees: it is no good latency but counted; with the range it is a value as any other.
+func TestADurationBelowZeroIsNone(t *testing.T) {
+	ranged := strings.Replace(promise(0.8), `metric: "vllm:time_to_first_token_seconds"`, `metric: "vllm:time_to_first_token_seconds", range: [-60, 60]`, 1)
+	f := func(want int64, md func() pmetric.Metrics) {
+		t.Helper()
+		r := newRig(t, promise(0.8), nil)
+		r.send(md())
+		assert.Equal(t, map[string]int64{"negative": want}, r.counted("points_refused"))
+		r = newRig(t, ranged, nil)
+		r.send(md())
+		assert.Empty(t, r.counted("points_refused"))
+	}
+	f(400, func() pmetric.Metrics { return constants(0, 400, -5, eu) })
+	distribution := func(fill func(pmetric.Metric)) func() pmetric.Metrics {
+		return func() pmetric.Metrics {
+			md := pmetric.NewMetrics()
+			m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+			m.SetName(ttft)
+			fill(m)
+			return md
+		}
+	}
+	f(1, distribution(func(m pmetric.Metric) {
+		m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		p := m.Histogram().DataPoints().AppendEmpty()
+		p.SetTimestamp(pcommon.NewTimestampFromTime(at(0)))
+		p.ExplicitBounds().FromRaw([]float64{-1, 0, 1})
+		p.BucketCounts().FromRaw([]uint64{2, 0, 5, 0})
+		p.SetCount(7)
+	}))
+	f(1, distribution(func(m pmetric.Metric) {
+		m.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		p := m.ExponentialHistogram().DataPoints().AppendEmpty()
+		p.SetTimestamp(pcommon.NewTimestampFromTime(at(0)))
+		p.Positive().BucketCounts().FromRaw([]uint64{5})
+		p.Negative().BucketCounts().FromRaw([]uint64{2})
+		p.SetCount(7)
+	}))
 }

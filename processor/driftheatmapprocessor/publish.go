@@ -115,25 +115,27 @@ func (e *engine) closed(c *heat.Cell) {
 	}
 }
 
-// cell writes the results of a cell as of an event time: the end of the window, or a later one at which they still stand.
+// cell writes the results of a cell as of an event time: the end of the window, or a later one at which they still stand. What
+// the window does not say any more ends with it: a backend that looks back would go on to show what an earlier one said.
 func (e *engine) cell(batch *emit.Batch, c *heat.Cell, at int64) {
 	r := c.Result()
 	to := e.of(batch, &c.Identity)
 	to.StateSet(state, at, states[r.State])
 	to.Gauge(baselines, at, c.Static(), "baseline", "static")
-	if r.Empty {
-		return
-	}
-	gauge := func(m *emit.Metric, v float64, more ...string) {
-		if !math.IsNaN(v) {
+	gauge := func(m *emit.Metric, v float64, ends bool, more ...string) {
+		switch {
+		case !r.Empty && !math.IsNaN(v):
 			to.Gauge(m, at, v, more...)
+		case ends && at == r.End:
+			to.Stale(m, at, more...)
 		}
 	}
-	gauge(observed, r.Observed.Value)
-	gauge(deviation, r.Deviation)
-	gauge(baselines, r.Dynamic.Value, "baseline", "dynamic")
-	gauge(baselines, r.Frozen.Value, "baseline", "frozen")
-	gauge(ratio, r.Drift)
+	gauge(observed, r.Observed.Value, true)
+	gauge(deviation, r.Deviation, true)
+	// What is normal is not known at first, and known from then on.
+	gauge(baselines, r.Dynamic.Value, r.Empty, "baseline", "dynamic")
+	gauge(baselines, r.Frozen.Value, r.Empty, "baseline", "frozen")
+	gauge(ratio, r.Drift, r.Empty)
 }
 
 // explained is called by the map for what explains a deviation.

@@ -23,8 +23,9 @@ type served struct {
 	tokens, hits, queries delta.Number
 	prompts, length       delta.Number // number of prompts, and their length in all
 	since                 sinceSample
-	batch, batchBefore    float64 // the last two points; NaN where there is none
+	batch, batchBefore    float64 // at the end of the interval and at its beginning; NaN where it is not known
 	throughput            float64 // of the interval that this batch ends, 0 for none
+	ended                 bool    // an interval, in this batch of points
 	heard                 int64   // wall clock
 }
 
@@ -48,7 +49,10 @@ func (s *served) number(c *coupled, r role, p pmetric.NumberDataPoint, isDelta b
 		if v > maxBatch {
 			return intake.Implausible
 		}
-		s.batchBefore, s.batch = s.batch, v
+		if s.ended && !math.IsNaN(s.batch) {
+			c.sample(s) // a batch of points holds more than one scrape
+		}
+		s.batch = v
 	case contextRole:
 		s.since.prompts, s.since.length = 1, v
 	case hitsRole:
@@ -56,24 +60,49 @@ func (s *served) number(c *coupled, r role, p pmetric.NumberDataPoint, isDelta b
 	case queriesRole:
 		return added(&s.queries, at, v, isDelta, &s.since.queries)
 	case throughputRole:
+		if s.ended {
+			c.sample(s)
+		}
 		before := s.tokens.Last()
 		if isDelta {
+			if before != at.Start {
+				s.batchBefore = math.NaN() // it is of another time
+			}
 			before = at.Start
 		}
 		var n float64
-		if why := added(&s.tokens, at, v, isDelta, &n); why != intake.None {
+		why := added(&s.tokens, at, v, isDelta, &n)
+		switch why {
+		case intake.None, intake.Baseline, intake.Reset: // an interval begins, whatever became of the one before
+			s.ended = true
+			c.ended = append(c.ended, s)
+		default:
+		}
+		if why != intake.None {
 			return why
 		}
 		if before <= 0 || before >= at.Time {
 			return intake.NoInterval
 		}
-		if n > 0 {
-			s.throughput = n / time.Duration(at.Time-before).Seconds()
-			c.sampled = append(c.sampled, s)
-		}
+		s.throughput = n / time.Duration(at.Time-before).Seconds()
 	default:
 	}
 	return intake.None
+}
+
+const (
+	// maxChange is how much larger one end of an interval may be than the other: beyond it, the interval is of no one batch size.
+	maxChange = 1.5
+	// maxTurns is how many times the requests that are worked on may be replaced in an interval. Then each lasts for half of it, and
+	// what is worked on at both ends begins to say nothing of what was between.
+	maxTurns = 2
+)
+
+// between is the batch size of the interval that has ended, false where both ends do not tell it.
+func (s *served) between() (batch float64, ok bool) {
+	low, high := min(s.batch, s.batchBefore), max(s.batch, s.batchBefore)
+	batch = (low + high) / 2
+	return batch, high <= maxChange*low && s.since.prompts <= maxTurns*batch // NaN is neither
 }
 
 // measured is the value of a point, or why it is no measurement: what is counted here is not negative.

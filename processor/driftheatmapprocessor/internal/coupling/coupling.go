@@ -42,10 +42,37 @@ type Cell struct {
 	By            []string
 	Context, Hits string
 	steps         map[int32]*step
+	told          Curve
 }
 
-// step is the samples of about one batch size.
-type step struct{ weight, batch, throughput float64 }
+// Curve is what is known of a cell when a window is over. It stands until the next one is: what is learned meanwhile is not
+// told, so that one time has one answer.
+type Curve struct {
+	_       struct{} `cbor:",toarray"`
+	Octaves []Octave // from the smallest batch up
+	Knee    float64  // 0 where it is not known
+}
+
+// Octave is the mean throughput of a doubling of batch size, by its upper end.
+type Octave struct {
+	_                struct{} `cbor:",toarray"`
+	UpTo, Throughput float64
+}
+
+// Has reports whether a doubling with an upper end is in the curve.
+func (c Curve) Has(upTo float64) bool {
+	return slices.ContainsFunc(c.Octaves, func(o Octave) bool { return o.UpTo <= upTo && upTo <= o.UpTo })
+}
+
+// step is the samples of about one batch size: their weight, and sums by it.
+type step struct{ weight, batch, throughput, squares float64 }
+
+func (s *step) fade(by float64) {
+	s.weight *= by
+	s.batch *= by
+	s.throughput *= by
+	s.squares *= by // of throughput
+}
 
 // perOctave is how many steps lie between a batch size and twice of it: each is 9 % wide.
 const perOctave = 8
@@ -53,9 +80,12 @@ const perOctave = 8
 // forgotten is the weight from which on a step or a cell is none.
 const forgotten = 0.01
 
+// most is more throughput than anything has, and far from where sums of squares end.
+const most = 1e30
+
 // Add takes a sample of an engine of a group in. It reports false where there is no room for it.
 func (m *Map) Add(by []string, s Sample) bool {
-	if !(s.Batch >= 1) || !(s.Throughput > 0) || s.Batch > 1<<20 || math.IsInf(s.Throughput, 1) {
+	if !(s.Batch >= 1) || !(s.Throughput > 0) || s.Batch > 1<<20 || s.Throughput > most {
 		return true // an idle engine says nothing of what it could do
 	}
 	c := m.cell(by, s.Context, s.Hits)
@@ -71,6 +101,7 @@ func (m *Map) Add(by []string, s Sample) bool {
 	of.weight++
 	of.batch += s.Batch
 	of.throughput += s.Throughput
+	of.squares += s.Throughput * s.Throughput
 	return true
 }
 
@@ -91,18 +122,19 @@ func (m *Map) cell(by []string, context, hits string) *Cell {
 
 func stepOf(batch float64) int32 { return int32(math.Round(perOctave * math.Log2(batch))) }
 
-// Close tells each cell and forgets a little: a window is over. Cells go when nothing of them is left.
-func (m *Map) Close(tell func(*Cell)) {
+// Close forgets a little and tells each cell, with what was told of it before: a window is over. Cells go when nothing of them is
+// left, and that was told.
+func (m *Map) Close(tell func(c *Cell, before Curve)) {
 	for key, c := range m.cells {
-		tell(c)
 		for at, s := range c.steps {
-			s.weight *= m.decay
-			s.batch *= m.decay
-			s.throughput *= m.decay
+			s.fade(m.decay)
 			if s.weight < forgotten {
 				delete(c.steps, at)
 			}
 		}
+		before := c.told
+		c.told = c.learned()
+		tell(c, before)
 		if len(c.steps) == 0 {
 			delete(m.cells, key)
 		}
@@ -119,19 +151,35 @@ func (m *Map) Each(f func(*Cell)) {
 // Len is the number of cells.
 func (m *Map) Len() int { return len(m.cells) }
 
-// Knee is where more at once stops paying, false where that is not known.
-func (c *Cell) Knee() (batch float64, ok bool) {
-	points := make([]knee.Point, 0, len(c.steps))
-	for _, s := range c.steps {
-		points = append(points, knee.Point{Batch: s.batch / s.weight, Throughput: s.throughput / s.weight})
+// Told is what was known when the last window was over.
+func (c *Cell) Told() Curve { return c.told }
+
+func (c *Cell) learned() (all Curve) {
+	c.octaves(func(upTo, throughput float64) {
+		all.Octaves = append(all.Octaves, Octave{UpTo: upTo, Throughput: throughput})
+	})
+	if batch, ok := c.knee(); ok {
+		all.Knee = batch
 	}
-	p, ok := knee.Find(points)
-	return p.Batch, ok
+	return all
 }
 
-// Octaves calls f for each doubling of batch size that has samples, with its upper end and the mean throughput in it, from the
+// knee is where more at once stops paying, false where that is not certain.
+func (c *Cell) knee() (batch float64, ok bool) {
+	steps := make([]knee.Step, 0, len(c.steps))
+	for _, at := range slices.Sorted(maps.Keys(c.steps)) { // in another order, sums differ by their rounding
+		s := c.steps[at]
+		mean := s.throughput / s.weight
+		steps = append(steps, knee.Step{
+			Batch: s.batch / s.weight, Throughput: mean, Variance: max(s.squares/s.weight-mean*mean, 0), Samples: s.weight,
+		})
+	}
+	return knee.Find(steps)
+}
+
+// octaves calls f for each doubling of batch size that has samples, with its upper end and the mean throughput in it, from the
 // smallest up.
-func (c *Cell) Octaves(f func(upTo, throughput float64)) {
+func (c *Cell) octaves(f func(upTo, throughput float64)) {
 	var sums [21]step
 	for _, at := range slices.Sorted(maps.Keys(c.steps)) { // in another order, sums differ by their rounding
 		s := c.steps[at]
@@ -152,23 +200,24 @@ type CellState struct {
 	By            []string
 	Context, Hits string
 	Steps         []StepState
+	Told          Curve
 }
 
 // StepState is the samples of about one batch size.
 type StepState struct {
-	_                         struct{} `cbor:",toarray"`
-	At                        int32
-	Weight, Batch, Throughput float64 // sums
+	_                                  struct{} `cbor:",toarray"`
+	At                                 int32
+	Weight, Batch, Throughput, Squares float64 // sums
 }
 
 // State is the map at rest, in an order that does not depend on chance. It shares nothing with the living one.
 func (m *Map) State() (all []CellState) {
 	for _, key := range slices.Sorted(maps.Keys(m.cells)) {
 		c := m.cells[key]
-		st := CellState{By: c.By, Context: c.Context, Hits: c.Hits}
+		st := CellState{By: c.By, Context: c.Context, Hits: c.Hits, Told: c.told}
 		for _, at := range slices.Sorted(maps.Keys(c.steps)) {
 			s := c.steps[at]
-			st.Steps = append(st.Steps, StepState{At: at, Weight: s.weight, Batch: s.batch, Throughput: s.throughput})
+			st.Steps = append(st.Steps, StepState{At: at, Weight: s.weight, Batch: s.batch, Throughput: s.throughput, Squares: s.squares})
 		}
 		all = append(all, st)
 	}
@@ -185,13 +234,30 @@ func (m *Map) Restore(all []CellState, by int) error {
 		if c == nil {
 			continue // there is less room than there was
 		}
+		if err := st.Told.check(); err != nil {
+			return err
+		}
+		c.told = st.Told
 		for _, s := range st.Steps {
 			batch, throughput := s.Batch/s.Weight, s.Throughput/s.Weight
 			if !(s.Weight > 0) || math.IsInf(s.Weight, 1) || !(batch > 0) || !(throughput > 0) || math.IsInf(throughput, 1) ||
+				!(s.Squares >= 0) || math.IsInf(s.Squares, 1) ||
 				math.Abs(float64(s.At)-perOctave*math.Log2(batch)) > 1 {
-				return fmt.Errorf("step %d with the sums %v of weights, %v of batch sizes and %v of throughputs is none", s.At, s.Weight, s.Batch, s.Throughput)
+				return fmt.Errorf("step %d with the sums %v of weights, %v of batch sizes, %v of throughputs and %v of their squares is none", s.At, s.Weight, s.Batch, s.Throughput, s.Squares)
 			}
-			c.steps[s.At] = &step{s.Weight, s.Batch, s.Throughput}
+			c.steps[s.At] = &step{s.Weight, s.Batch, s.Throughput, s.Squares}
+		}
+	}
+	return nil
+}
+
+func (c Curve) check() error {
+	if !(c.Knee >= 0) || math.IsInf(c.Knee, 1) {
+		return fmt.Errorf("a knee at %v: want a number not below 0", c.Knee)
+	}
+	for i, o := range c.Octaves {
+		if !(o.UpTo > 0) || math.IsInf(o.UpTo, 1) || !(o.Throughput > 0) || math.IsInf(o.Throughput, 1) || (i > 0 && o.UpTo <= c.Octaves[i-1].UpTo) {
+			return fmt.Errorf("octave %d up to %v with %v a second is none", i, o.UpTo, o.Throughput)
 		}
 	}
 	return nil
