@@ -70,7 +70,7 @@ func TestALabelledSeriesFromProduction(t *testing.T) {
 		minSamples int
 		enter      uint8
 	}{{time.Hour, 0.75, 11, 1}, {3 * time.Hour, 0.9, 29, 1}, {5 * time.Hour, 0.95, 59, 1}, {3 * time.Hour, 0.9, 29, 2}} {
-		o := DefaultOptions()
+		o := hourly()
 		o.Decay.Window, o.MinSamples = c.window, c.minSamples
 		o.Drifting, o.Enter, o.Leave = 0.1, c.enter, 1
 		// The objective is far away: what counts here is what was normal.
@@ -95,7 +95,7 @@ func TestALabelledSeriesFromProduction(t *testing.T) {
 	golden(t, "testdata/labelled.txt", table.String())
 }
 
-// againstBefore compares each window with the twelve before it, which is what a frozen baseline is made of by default.
+// againstBefore compares each window with the twelve before it, as after a change.
 func againstBefore(t *testing.T, values []measured, length time.Duration, enter int) (s score) {
 	o := twosample.DefaultOptions()
 	o.MinSamples = 20

@@ -57,11 +57,22 @@ func (j *Judge) CloseMixed(c *Cell, parts []Part) Result {
 	var found findings
 	if r.Observed.Known() {
 		found = findings{
-			known: true, static: against(r.Static, variance),
+			known: true, unseen: j.unseen(c, r), static: against(r.Static, variance),
 			dynamic: against(r.Dynamic.Value, variance+dynamic), frozen: against(r.Frozen.Value, variance+frozen),
 		}
 	}
-	return j.conclude(c, r, found)
+	known := r.Frozen.Known()
+	if r = j.conclude(c, r, found); known {
+		c.since = 1 // the reference of the parts is complete
+	} else {
+		if c.since == 1 { // it begins anew
+			c.windows, c.since = 0, 0
+		}
+		if j.isReference(c, r, found) {
+			j.seen(c, r.Observed.Value)
+		}
+	}
+	return r
 }
 
 // mixed is the mean of the parts' shares and its variance.
