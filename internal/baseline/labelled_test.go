@@ -80,6 +80,11 @@ func TestALabelledSeriesFromProduction(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "%-8s P%-8v %-16d %8d %13d %7d %6d  %s\n", c.window, 100*c.quantile, c.enter, got.windows, got.insufficient, got.alarms, got.wrong, strings.Join(got.hits, ", "))
 		assert.Zero(t, got.wrong)
+		if c.quantile >= 0.9 && c.enter == 1 {
+			assert.Equal(t, []string{"spike"}, got.hits)
+		} else {
+			assert.Equal(t, []string{"none"}, got.hits)
+		}
 	}
 	fmt.Fprintf(&table, "\na window against the 12 before it, as before and after a change: at 1 %%, for 20 values and more\n\n")
 	fmt.Fprintf(&table, "%-8s %-16s %8s %13s %7s %6s  %s\n", "window", "windows in a row", "windows", "insufficient", "alarms", "false", "hit")
@@ -90,6 +95,7 @@ func TestALabelledSeriesFromProduction(t *testing.T) {
 			got.hits = []string{"none"}
 		}
 		fmt.Fprintf(&table, "%-8s %-16d %8d %13d %7d %6d  %s\n", window, enter, got.windows, got.insufficient, got.alarms, got.wrong, strings.Join(got.hits, ", "))
+		assert.Equal(t, map[int][]string{1: {"spike", "end"}, 2: {"none"}}[enter], got.hits)
 		assert.LessOrEqual(t, got.wrong, got.windows/50, "1 %% by chance, and as much again")
 	}
 	golden(t, "testdata/labelled.txt", table.String())
