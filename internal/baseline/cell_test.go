@@ -177,6 +177,45 @@ func TestWhatStaysBecomesNormal(t *testing.T) {
 	assert.Equal(t, Degraded, got.State)
 }
 
+// Scenario: a promise is missed by 10 % for hours, in windows of 300 values, each of which is too few to be certain; or it is kept, but
+// only just. Guarantees: the miss is drifting in most of the windows from two hours on; what is kept only just is OK in 99 of 100.
+func TestEvidenceAddsUpOverWindows(t *testing.T) {
+	f := func(factor float64, least, most float64) {
+		t.Helper()
+		var drifting, all float64
+		for seed := range uint64(10) {
+			r := rand.New(rand.NewPCG(seed, 12))
+			j, c := judge(t, Promise{Quantile: 0.95, Objective: 1}), new(Cell)
+			for i := range int64(600) {
+				state := j.Close(c, i*window, traffic(r, 300, factor*math.Exp(0.7*(2.326348-1.644854)), 0.7)).State
+				if i >= 24 {
+					all++
+					if state >= Drifting {
+						drifting++
+					}
+				}
+			}
+		}
+		t.Logf("%v of what is promised: not ok in %.2f %% of windows", factor, 100*drifting/all)
+		assert.GreaterOrEqual(t, drifting/all, least)
+		assert.LessOrEqual(t, drifting/all, most)
+	}
+	f(1.1, 0.9, 1)
+	f(1, 0, 0.01)
+	f(0.98, 0, 0.01)
+	f(0.9, 0, 0.001)
+
+	g := func(bad float64) (state State) {
+		j, c := judge(t, Promise{Objective: 0.99, HigherIsBetter: true}), new(Cell)
+		for i := range int64(100) {
+			state = j.CloseShare(c, i*window, 1000-bad, 1000).State
+		}
+		return state
+	}
+	assert.Equal(t, OK, g(10))
+	assert.Equal(t, Drifting, g(13), "which of 1,000 may be by chance")
+}
+
 // rhythm goes to and fro with the hour by 25 %, and is never beyond 66 % of the promise.
 func rhythm(i int64) float64 {
 	return 0.5 * (1 - 0.25*math.Cos(2*math.Pi*float64(i)/288))

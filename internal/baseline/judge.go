@@ -105,7 +105,7 @@ func (j *Judge) Close(c *Cell, end int64, w *sketch.Distribution) Result {
 	}
 	var found findings
 	if r.Observed.Known() {
-		found = findings{known: true, unseen: j.unseen(c, r), static: j.againstObjective(r.Observed.Value),
+		found = findings{known: true, unseen: j.unseen(c, r), static: j.againstObjective(&j.window, r.Observed), lasting: j.againstObjective(&c.dynamic, r.Dynamic),
 			dynamic: j.against(&c.dynamic, r.Observed.Value, r.Dynamic), frozen: j.against(&c.frozen, r.Observed.Value, r.Frozen)}
 	}
 	r = j.conclude(c, r, found)
@@ -157,13 +157,17 @@ const doubt = 0.05
 // keep forgets nothing.
 var keep = Decay{Factor: 1, Window: time.Minute}
 
-// againstObjective compares the window with what was promised, which is known exactly.
-func (j *Judge) againstObjective(observed float64) finding {
+// againstObjective compares the window, or what was normal, with what was promised, which is known exactly. Decayed values are taken
+// for as many as they weigh, though there are more and less is up to chance: so it errs on the side of not being certain.
+func (j *Judge) againstObjective(d *Decayed, e Estimate) finding {
+	if !e.Known() {
+		return finding{}
+	}
 	p := j.promise
-	n := round(j.window.n)
+	n := round(d.n)
 	return finding{
-		effect: p.worse(observed, p.Objective),
-		chance: twosample.Binomial(min(round(j.window.beyond(p.Objective, p)), n), n, p.badShare()),
+		effect: p.worse(e.Value, p.Objective),
+		chance: twosample.Binomial(min(round(d.beyond(p.Objective, p)), n), n, p.badShare()),
 	}
 }
 

@@ -28,6 +28,15 @@ func (j *Judge) CloseShare(c *Cell, end int64, good, total float64) Result {
 	if r.Observed.Known() {
 		allowed := max(1-j.promise.Objective, math.SmallestNonzeroFloat64)
 		bad, n := round(j.window.n-j.window.sum), round(j.window.n)
+		promised := func(d *Decayed, e Estimate) finding {
+			if !e.Known() {
+				return finding{}
+			}
+			return finding{
+				effect: (j.promise.Objective - e.Value) / allowed,
+				chance: twosample.Binomial(round(d.n-d.sum), round(d.n), allowed),
+			}
+		}
 		against := func(reference *Decayed, e Estimate) finding {
 			if !e.Known() {
 				return finding{}
@@ -40,7 +49,8 @@ func (j *Judge) CloseShare(c *Cell, end int64, good, total float64) Result {
 		found = findings{
 			known:   true,
 			unseen:  j.unseen(c, r),
-			static:  finding{effect: (j.promise.Objective - r.Observed.Value) / allowed, chance: twosample.Binomial(bad, n, allowed)},
+			static:  promised(&j.window, r.Observed),
+			lasting: promised(&c.dynamic, r.Dynamic),
 			dynamic: against(&c.dynamic, r.Dynamic), frozen: against(&c.frozen, r.Frozen),
 		}
 	}

@@ -24,7 +24,7 @@ func (s State) String() string {
 // reference is less probable than Chance, if nothing had changed.
 type Thresholds struct {
 	// Degraded is by how much, as a share, the objective is missed: 0.1 is 220 ms instead of 200 ms. Any certain miss is
-	// drifting.
+	// drifting, be it only by the values of many windows.
 	Degraded float64
 	// Drifting is by how much, as a share, a window is worse than the dynamic or the frozen baseline; and, once there is a frozen
 	// one, worse than any two windows of it in a row, so that a rhythm is no drift.
@@ -58,6 +58,7 @@ type findings struct {
 	known                   bool
 	unseen                  bool // worse than at any time of the reference, if there is one: a rhythm is no drift
 	static, dynamic, frozen finding
+	lasting                 finding // the dynamic baseline against the objective: many windows may know what one does not
 }
 
 // verdict is a state and how many windows in a row contradict it.
@@ -97,7 +98,7 @@ func (f *findings) state(t *Thresholds, scale, chance float64) State {
 	switch {
 	case f.static.beyond(scale*t.Degraded, chance):
 		return Degraded
-	case f.static.beyond(0, chance), f.unseen && (f.dynamic.beyond(scale*t.Drifting, chance) || f.frozen.beyond(scale*t.Drifting, chance)):
+	case f.static.beyond(0, chance), f.static.effect > 0 && f.lasting.beyond(0, chance), f.unseen && (f.dynamic.beyond(scale*t.Drifting, chance) || f.frozen.beyond(scale*t.Drifting, chance)):
 		return Drifting
 	}
 	return OK
