@@ -64,7 +64,9 @@ func sources(t *testing.T) []source {
 	}
 	return []source{
 		{"Gamma", gamma},
+		{"narrow log-normal", func(r *rand.Rand) float64 { return 0.2 * math.Exp(0.4*r.NormFloat64()) }},
 		{"log-normal", func(r *rand.Rand) float64 { return 0.2 * math.Exp(0.8*r.NormFloat64()) }},
+		{"Weibull", func(r *rand.Rand) float64 { return 0.2 * math.Sqrt(r.ExpFloat64()) }},
 		{"70/30 mixture", func(r *rand.Rand) float64 { // prefix hit or miss
 			if r.Float64() < 0.7 {
 				return 0.05 * math.Exp(0.3*r.NormFloat64())
@@ -83,10 +85,41 @@ func sources(t *testing.T) []source {
 	}
 }
 
-// Scenario: windows of 59 to 5,000 values of seven distributions, 200 of each. Guarantees: with 300 and more there is
+// truth is the quantile of very many values.
+func truth(s source, q float64) float64 {
+	r := rand.New(rand.NewPCG(6, 0))
+	values := make([]float64, 100_000)
+	for i := range values {
+		values[i] = s.draw(r)
+	}
+	slices.Sort(values)
+	return values[int(q*float64(len(values)))]
+}
+
+// Scenario: a P95 that is 10 % beyond what is promised, log-normal, in windows of 250 values, which is fewer than a quantile takes.
+// Guarantees: what is told of it, if anything, does not say that the promise is kept, but in one window of 50.
+func TestAMissIsNotHiddenByAFit(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 0))
+	j := judge(t, Promise{Quantile: 0.95, Objective: 1})
+	kept := 0
+	for range 1000 {
+		var w sketch.Distribution
+		for range 250 {
+			w.Observe(1.1*math.Exp(0.7*(r.NormFloat64()-1.644854)), 1)
+		}
+		if got := j.Close(new(Cell), window, &w).Observed; got.Known() && got.Value <= 1 {
+			kept++
+		}
+	}
+	t.Logf("%d of 1,000", kept)
+	assert.LessOrEqual(t, kept, 20)
+}
+
+// Scenario: windows of 59 to 5,000 values of nine distributions, 200 of each. Guarantees: with 300 and more there is
 // always an answer, and it is never further than 2 % off the quantile of the very values; nor is the baseline that the next
-// window is held against. With fewer, a promise about the P99 has no answer, and one about the P95 rarely; how often, and how
-// far off it is, stands in testdata/accuracy.txt.
+// window is held against. With fewer, there is one for what is a Gamma distribution, and mostly for nothing else: for no more than
+// one window in 25 of any other, but for a Weibull one, which hardly differs. None is further off than 25 %, and where there are
+// many they are not biased low by more than 2 %, nor high by more than 7 %, or 13 % for a P99. How often there are any, and how far off, stands in testdata/accuracy.txt.
 func TestAQuantileIsRightOrIsNotTold(t *testing.T) {
 	const windows = 200
 	var table strings.Builder
@@ -95,9 +128,10 @@ func TestAQuantileIsRightOrIsNotTold(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 0))
 	for _, s := range sources(t) {
 		for _, q := range []float64{0.95, 0.99} {
+			truth := truth(s, q)
 			for _, n := range []int{59, 100, 200, 299, 300, 1000, 5000} {
 				var by [3]int
-				var sum, most float64
+				var sum, most, bias float64
 				j := judge(t, Promise{Quantile: q, Objective: 1})
 				for range windows {
 					var w sketch.Distribution
@@ -109,6 +143,9 @@ func TestAQuantileIsRightOrIsNotTold(t *testing.T) {
 					c := new(Cell)
 					got := j.Close(c, window, &w).Observed
 					by[got.Method]++
+					if got.Method == Fitted {
+						bias += got.Value/truth - 1
+					}
 					if got.Known() {
 						slices.Sort(values)
 						at := int(math.Ceil(q*float64(n))) - 1
@@ -132,6 +169,13 @@ func TestAQuantileIsRightOrIsNotTold(t *testing.T) {
 				} else {
 					assert.Zero(t, by[Histogram])
 				}
+				if fitted := by[Fitted]; fitted > windows/25 {
+					assert.Contains(t, []string{"Gamma", "Weibull"}, s.name, "P%v of %d: %d answers", 100*q, n, fitted)
+					bias /= float64(fitted)
+					assert.GreaterOrEqual(t, bias, -0.02, "%s, P%v of %d", s.name, 100*q, n)
+					assert.LessOrEqual(t, bias, map[float64]float64{0.95: 0.07, 0.99: 0.13}[q], "%s, P%v of %d", s.name, 100*q, n)
+				}
+				assert.LessOrEqual(t, most, 0.25, "%s, P%v of %d", s.name, 100*q, n)
 				if n < MinimumSamples(q) {
 					assert.Equal(t, windows, by[Insufficient])
 				}

@@ -60,6 +60,17 @@ func (g Gamma) Quantile(q float64) float64 {
 	return g.Scale * mathext.GammaIncRegInv(g.Shape, q)
 }
 
+// likelihood is the mean of the logarithm of the density, for values of which the mean and the mean of the logarithms are known.
+func (g Gamma) likelihood(mean, meanLog float64) float64 {
+	logGamma, _ := math.Lgamma(g.Shape)
+	return (g.Shape-1)*meanLog - mean/g.Scale - g.Shape*math.Log(g.Scale) - logGamma
+}
+
+// logNormal is the same for the log-normal distribution that fits best.
+func logNormal(meanLog, varianceLog float64) float64 {
+	return -meanLog - math.Log(2*math.Pi*varianceLog)/2 - 0.5
+}
+
 // distance is the Kolmogorov–Smirnov distance of the histogram to g: the largest difference of their distribution
 // functions, at the boundaries, where that of the histogram is known.
 func (g Gamma) distance(h *histogram) float64 {

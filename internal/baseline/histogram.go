@@ -195,6 +195,17 @@ func (h *histogram) total() float64 {
 	return sum
 }
 
+// varianceLog is the variance of the logarithms about their mean, over the values above zero.
+func (h *histogram) varianceLog(mean float64) float64 {
+	var sum, weight float64
+	for i, w := range h.weights {
+		off := math.Ldexp(float64(h.offset)+float64(i)+0.5, -int(h.scale))*math.Ln2 - mean
+		sum += float64(w) * off * off
+		weight += float64(w)
+	}
+	return sum / weight
+}
+
 // quantile is the value of rank q·total: the middle of its bucket, or interpolated linearly where that is wide; NaN when
 // there is none.
 func (h *histogram) quantile(q float64) float64 {

@@ -29,17 +29,20 @@ type Options struct {
 	Decay Decay
 	// MinSamples from which on a histogram answers; MinimumSamples if that is more.
 	MinSamples int
-	// Reference is how many windows the frozen baseline is made of: the first that have an answer.
+	// Reference is how many windows the frozen baseline is made of: the first that have an answer and keep the promise. It
+	// knows a rhythm if they are a whole day.
 	Reference int
+	// Since is when the frozen baseline begins anew, in Unix nanoseconds: after a change that was wanted. 0 is never.
+	Since int64
 	Thresholds
 }
 
-// DefaultOptions are windows of 5 minutes, a decay of 0.98, 300 samples, and a reference of an hour.
+// DefaultOptions are windows of 5 minutes, a decay of 0.98, 300 samples, and a reference of a day.
 func DefaultOptions() Options {
 	return Options{
 		Decay:      Decay{Factor: 0.98, Window: 5 * time.Minute},
 		MinSamples: 300,
-		Reference:  12,
+		Reference:  288,
 		Thresholds: DefaultThresholds(),
 	}
 }
@@ -74,7 +77,10 @@ func NewJudge(o Options, p Promise) (*Judge, error) {
 type Cell struct {
 	dynamic Decayed
 	frozen  Decayed
-	windows uint16 // that frozen is made of, until Reference
+	windows uint16  // that frozen is made of, until Reference
+	since   int64   // the Options.Since that it is of
+	last    float64 // observed in the newest of them
+	worst   float64 // that two of them in a row were at least as bad as
 	verdict verdict
 }
 
@@ -99,32 +105,69 @@ func (j *Judge) Close(c *Cell, end int64, w *sketch.Distribution) Result {
 	}
 	var found findings
 	if r.Observed.Known() {
-		found = findings{known: true, static: j.againstObjective(r.Observed.Value),
+		found = findings{known: true, unseen: j.unseen(c, r), static: j.againstObjective(&j.window, r.Observed), lasting: j.againstObjective(&c.dynamic, r.Dynamic),
 			dynamic: j.against(&c.dynamic, r.Observed.Value, r.Dynamic), frozen: j.against(&c.frozen, r.Observed.Value, r.Frozen)}
 	}
-	j.learn(c, r.Observed.Known())
-	return j.conclude(c, r, found)
+	r = j.conclude(c, r, found)
+	j.learn(c, r, found)
+	return r
 }
 
-// learn adds the window to the baselines.
-func (j *Judge) learn(c *Cell, answered bool) {
-	c.dynamic.Merge(j.options.Decay, &j.window)
-	if answered && int(c.windows) < j.options.Reference {
+// learn adds the window to the baselines that it is part of: what misses the promise is not what it was once, and what is degraded
+// and worse than what was normal is not normal. The latter is forgotten meanwhile, so that what stays becomes normal in the end; and
+// so is what a cell began with, whatever was promised.
+func (j *Judge) learn(c *Cell, r Result, f findings) {
+	degraded := c.verdict.state == Degraded
+	t := &j.options.Thresholds
+	if !f.known || !f.dynamic.beyond(t.Drifting, t.Chance) || !f.static.beyond(t.Degraded, t.Chance) && !(degraded && f.static.effect > 0) {
+		c.dynamic.Merge(j.options.Decay, &j.window)
+	}
+	if j.isReference(c, r, f) {
 		c.frozen.Merge(keep, &j.window)
-		c.windows++
+		j.seen(c, r.Observed.Value)
 	}
 }
+
+// isReference reports whether a window is one of those that the frozen baseline is made of.
+func (j *Judge) isReference(c *Cell, r Result, f findings) bool {
+	return !math.IsNaN(r.Observed.Value) && int(c.windows) < j.options.Reference && c.verdict.state != Degraded && !f.static.beyond(0, doubt)
+}
+
+// seen notes what was observed in a window of the reference.
+func (j *Judge) seen(c *Cell, observed float64) {
+	switch pair := j.promise.better(c.last, observed); {
+	case c.windows == 0:
+		c.worst = observed
+	case c.windows == 1 || j.promise.better(c.worst, pair) == c.worst:
+		c.worst = pair
+	}
+	c.last = observed
+	c.windows++
+}
+
+// unseen reports whether what is observed is worse than any two windows of the reference in a row: it takes two to be told. What
+// the busy hour of every day brings is not.
+func (j *Judge) unseen(c *Cell, r Result) bool {
+	return !r.Frozen.Known() || j.promise.worse(r.Observed.Value, c.worst) > 0
+}
+
+// doubt is the level at which a window seems to miss the promise. To be left out of a reference it need not be certain.
+const doubt = 0.05
 
 // keep forgets nothing.
 var keep = Decay{Factor: 1, Window: time.Minute}
 
-// againstObjective compares the window with what was promised, which is known exactly.
-func (j *Judge) againstObjective(observed float64) finding {
+// againstObjective compares the window, or what was normal, with what was promised, which is known exactly. Decayed values are taken
+// for as many as they weigh, though there are more and less is up to chance: so it errs on the side of not being certain.
+func (j *Judge) againstObjective(d *Decayed, e Estimate) finding {
+	if !e.Known() {
+		return finding{}
+	}
 	p := j.promise
-	n := round(j.window.n)
+	n := round(d.n)
 	return finding{
-		effect: p.worse(observed, p.Objective),
-		chance: twosample.Binomial(min(round(j.window.beyond(p.Objective, p)), n), n, p.badShare()),
+		effect: p.worse(e.Value, p.Objective),
+		chance: twosample.Binomial(min(round(d.beyond(p.Objective, p)), n), n, p.badShare()),
 	}
 }
 
@@ -147,12 +190,20 @@ func round(x float64) uint64 { return uint64(math.Round(max(x, 0))) }
 // before is what was normal until the window that ended at end.
 func (j *Judge) before(c *Cell, end int64) Result {
 	p, o := j.promise, &j.options
-	c.dynamic.advance(o.Decay, j.start(c, end))
+	j.begin(c, end)
 	r := Result{Static: p.Objective, Dynamic: c.dynamic.estimate(p.Quantile, o.MinSamples), Frozen: unknown}
 	if int(c.windows) >= o.Reference {
 		r.Frozen = c.frozen.estimate(p.Quantile, o.MinSamples)
 	}
 	return r
+}
+
+// begin brings the baselines to the begin of the window that ended at end.
+func (j *Judge) begin(c *Cell, end int64) {
+	c.dynamic.advance(j.options.Decay, j.start(c, end))
+	if since := j.options.Since; c.since < since && end-int64(j.options.Decay.Window) >= since {
+		c.frozen, c.windows, c.since = Decayed{}, 0, since
+	}
 }
 
 // start is when the window that ended at end began: what the dynamic baseline was worth then is what counts.
@@ -209,22 +260,20 @@ func (j *Judge) conclude(c *Cell, r Result, found findings) Result {
 	return r
 }
 
-// Freeze makes what is normal now the frozen reference: after a change that was wanted. Where little is known, the next
-// windows become it.
-func (j *Judge) Freeze(c *Cell) {
-	c.frozen, c.windows = Decayed{}, 0
-	if c.dynamic.n >= float64(j.options.MinSamples) {
-		c.frozen.Merge(keep, &c.dynamic)
-		c.windows = uint16(j.options.Reference)
-	}
-}
-
 // relative is how far v is from of, as a share of it.
 func relative(v, of float64) float64 {
 	if of == 0 {
 		return math.NaN()
 	}
 	return (v - of) / math.Abs(of)
+}
+
+// better is the better of two values.
+func (p Promise) better(a, b float64) float64 {
+	if p.HigherIsBetter {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // worse is by how much v is worse than of, as a share of it; negative when it is better.

@@ -70,7 +70,7 @@ func TestALabelledSeriesFromProduction(t *testing.T) {
 		minSamples int
 		enter      uint8
 	}{{time.Hour, 0.75, 11, 1}, {3 * time.Hour, 0.9, 29, 1}, {5 * time.Hour, 0.95, 59, 1}, {3 * time.Hour, 0.9, 29, 2}} {
-		o := DefaultOptions()
+		o := hourly()
 		o.Decay.Window, o.MinSamples = c.window, c.minSamples
 		o.Drifting, o.Enter, o.Leave = 0.1, c.enter, 1
 		// The objective is far away: what counts here is what was normal.
@@ -80,6 +80,11 @@ func TestALabelledSeriesFromProduction(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "%-8s P%-8v %-16d %8d %13d %7d %6d  %s\n", c.window, 100*c.quantile, c.enter, got.windows, got.insufficient, got.alarms, got.wrong, strings.Join(got.hits, ", "))
 		assert.Zero(t, got.wrong)
+		if c.quantile >= 0.9 && c.enter == 1 {
+			assert.Equal(t, []string{"spike"}, got.hits)
+		} else {
+			assert.Equal(t, []string{"none"}, got.hits)
+		}
 	}
 	fmt.Fprintf(&table, "\na window against the 12 before it, as before and after a change: at 1 %%, for 20 values and more\n\n")
 	fmt.Fprintf(&table, "%-8s %-16s %8s %13s %7s %6s  %s\n", "window", "windows in a row", "windows", "insufficient", "alarms", "false", "hit")
@@ -90,12 +95,13 @@ func TestALabelledSeriesFromProduction(t *testing.T) {
 			got.hits = []string{"none"}
 		}
 		fmt.Fprintf(&table, "%-8s %-16d %8d %13d %7d %6d  %s\n", window, enter, got.windows, got.insufficient, got.alarms, got.wrong, strings.Join(got.hits, ", "))
+		assert.Equal(t, map[int][]string{1: {"spike", "end"}, 2: {"none"}}[enter], got.hits)
 		assert.LessOrEqual(t, got.wrong, got.windows/50, "1 %% by chance, and as much again")
 	}
 	golden(t, "testdata/labelled.txt", table.String())
 }
 
-// againstBefore compares each window with the twelve before it, which is what a frozen baseline is made of by default.
+// againstBefore compares each window with the twelve before it, as after a change.
 func againstBefore(t *testing.T, values []measured, length time.Duration, enter int) (s score) {
 	o := twosample.DefaultOptions()
 	o.MinSamples = 20

@@ -47,21 +47,33 @@ func (j *Judge) CloseMixed(c *Cell, parts []Part) Result {
 	r.Dynamic, dynamic = j.mixed(parts, func(p *Part) Share { return p.Dynamic })
 	r.Frozen, frozen = j.mixed(parts, func(p *Part) Share { return p.Frozen })
 	allowed := max(1-j.promise.Objective, math.SmallestNonzeroFloat64)
-	against := func(reference, variance float64) finding {
-		if math.IsNaN(reference) {
+	compare := func(reference, observed, variance float64) finding {
+		if math.IsNaN(reference) || math.IsNaN(observed) {
 			return finding{}
 		}
-		worse := reference - r.Observed.Value
+		worse := reference - observed
 		return finding{effect: worse / allowed, chance: math.Erfc(worse/math.Sqrt(2*variance)) / 2}
 	}
+	against := func(reference, variance float64) finding { return compare(reference, r.Observed.Value, variance) }
 	var found findings
 	if r.Observed.Known() {
 		found = findings{
-			known: true, static: against(r.Static, variance),
+			known: true, unseen: j.unseen(c, r), static: against(r.Static, variance), lasting: compare(r.Static, r.Dynamic.Value, dynamic),
 			dynamic: against(r.Dynamic.Value, variance+dynamic), frozen: against(r.Frozen.Value, variance+frozen),
 		}
 	}
-	return j.conclude(c, r, found)
+	known := r.Frozen.Known()
+	if r = j.conclude(c, r, found); known {
+		c.since = 1 // the reference of the parts is complete
+	} else {
+		if c.since == 1 { // it begins anew
+			c.windows, c.since = 0, 0
+		}
+		if j.isReference(c, r, found) {
+			j.seen(c, r.Observed.Value)
+		}
+	}
+	return r
 }
 
 // mixed is the mean of the parts' shares and its variance.

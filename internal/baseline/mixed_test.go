@@ -40,20 +40,20 @@ func (m *mixture) close(i int, slow, bad, n uint64) Result {
 // Guarantees: a composite is the mean of its parts by their weights, whatever their traffic; and so is what was normal for it.
 func TestACompositeIsTheMeanOfItsParts(t *testing.T) {
 	m := newMixture(t, 0.9)
-	r := m.close(0, 40, 1000, 100_000)
-	assert.InDelta(t, 0.7*0.9+0.3*0.99, r.Observed.Value, 1e-9)
+	r := m.close(0, 20, 1000, 100_000)
+	assert.InDelta(t, 0.7*0.95+0.3*0.99, r.Observed.Value, 1e-9)
 	assert.InDelta(t, 0.9, r.Static, 0)
 	assert.False(t, r.Dynamic.Known())
-	for i := 1; i < 13; i++ {
-		r = m.close(i, 40, 1000, 100_000)
+	for i := 1; i < 288; i++ {
+		r = m.close(i, 20, 1000, 100_000)
 	}
-	r = m.close(13, 200, 1000, 100_000)
+	r = m.close(288, 200, 1000, 100_000)
 	assert.InDelta(t, 0.7*0.5+0.3*0.99, r.Observed.Value, 1e-9)
 	for _, e := range []Estimate{r.Dynamic, r.Frozen} {
-		assert.InDelta(t, 0.7*0.9+0.3*0.99, e.Value, 1e-6)
+		assert.InDelta(t, 0.7*0.95+0.3*0.99, e.Value, 1e-6)
 	}
 	assert.Equal(t, OK, r.State, "one window does not accuse")
-	assert.Equal(t, Degraded, m.close(14, 200, 1000, 100_000).State)
+	assert.Equal(t, Degraded, m.close(289, 200, 1000, 100_000).State)
 }
 
 // Guarantees: where a part has too few events nothing is known of the whole.

@@ -16,7 +16,7 @@ import (
 func (j *Judge) CloseShare(c *Cell, end int64, good, total float64) Result {
 	j.window.hist.reset()
 	j.window = Decayed{at: end, n: max(total, 0), sum: min(max(good, 0), max(total, 0)), hist: j.window.hist}
-	c.dynamic.advance(j.options.Decay, j.start(c, end))
+	j.begin(c, end)
 	r := Result{Static: j.promise.Objective, Observed: j.share(&j.window), Dynamic: j.share(&c.dynamic), Frozen: unknown}
 	if int(c.windows) >= j.options.Reference {
 		r.Frozen = j.share(&c.frozen)
@@ -28,6 +28,15 @@ func (j *Judge) CloseShare(c *Cell, end int64, good, total float64) Result {
 	if r.Observed.Known() {
 		allowed := max(1-j.promise.Objective, math.SmallestNonzeroFloat64)
 		bad, n := round(j.window.n-j.window.sum), round(j.window.n)
+		promised := func(d *Decayed, e Estimate) finding {
+			if !e.Known() {
+				return finding{}
+			}
+			return finding{
+				effect: (j.promise.Objective - e.Value) / allowed,
+				chance: twosample.Binomial(round(d.n-d.sum), round(d.n), allowed),
+			}
+		}
 		against := func(reference *Decayed, e Estimate) finding {
 			if !e.Known() {
 				return finding{}
@@ -39,12 +48,15 @@ func (j *Judge) CloseShare(c *Cell, end int64, good, total float64) Result {
 		}
 		found = findings{
 			known:   true,
-			static:  finding{effect: (j.promise.Objective - r.Observed.Value) / allowed, chance: twosample.Binomial(bad, n, allowed)},
+			unseen:  j.unseen(c, r),
+			static:  promised(&j.window, r.Observed),
+			lasting: promised(&c.dynamic, r.Dynamic),
 			dynamic: against(&c.dynamic, r.Dynamic), frozen: against(&c.frozen, r.Frozen),
 		}
 	}
-	j.learn(c, r.Observed.Known())
-	return j.conclude(c, r, found)
+	r = j.conclude(c, r, found)
+	j.learn(c, r, found)
+	return r
 }
 
 // share is the share of good events, once there are enough to say one.

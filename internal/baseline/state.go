@@ -14,6 +14,8 @@ type CellState struct {
 	_               struct{} `cbor:",toarray"`
 	Dynamic, Frozen DecayedState
 	Windows         uint16
+	Since           int64
+	Last, Worst     float64
 	State           State
 	Worse, Better   uint8
 }
@@ -31,7 +33,7 @@ type DecayedState struct {
 // State is the cell at rest. Its slices are the cell's own, so they are good until the next change.
 func (c *Cell) State() CellState {
 	return CellState{
-		Dynamic: c.dynamic.State(), Frozen: c.frozen.State(), Windows: c.windows,
+		Dynamic: c.dynamic.State(), Frozen: c.frozen.State(), Windows: c.windows, Since: c.since, Last: c.last, Worst: c.worst,
 		State: c.verdict.state, Worse: c.verdict.worse, Better: c.verdict.better,
 	}
 }
@@ -42,6 +44,9 @@ func (c *Cell) Restore(s CellState) error {
 	if s.State > Degraded {
 		return fmt.Errorf("state of a cell: %d is not a state", s.State)
 	}
+	if math.IsNaN(s.Last) || math.IsNaN(s.Worst) {
+		return fmt.Errorf("observed %v, at worst %v: want numbers", s.Last, s.Worst)
+	}
 	var restored Cell
 	if err := restored.dynamic.Restore(s.Dynamic); err != nil {
 		return fmt.Errorf("dynamic baseline: %w", err)
@@ -49,7 +54,7 @@ func (c *Cell) Restore(s CellState) error {
 	if err := restored.frozen.Restore(s.Frozen); err != nil {
 		return fmt.Errorf("frozen baseline: %w", err)
 	}
-	restored.windows = s.Windows
+	restored.windows, restored.since, restored.last, restored.worst = s.Windows, s.Since, s.Last, s.Worst
 	restored.verdict = verdict{state: s.State, worse: s.Worse, better: s.Better}
 	*c = restored
 	return nil

@@ -24,9 +24,10 @@ func (s State) String() string {
 // reference is less probable than Chance, if nothing had changed.
 type Thresholds struct {
 	// Degraded is by how much, as a share, the objective is missed: 0.1 is 220 ms instead of 200 ms. Any certain miss is
-	// drifting.
+	// drifting, be it only by the values of many windows.
 	Degraded float64
-	// Drifting is by how much, as a share, a window is worse than the dynamic or the frozen baseline.
+	// Drifting is by how much, as a share, a window is worse than the dynamic or the frozen baseline; and, once there is a frozen
+	// one, worse than any two windows of it in a row, so that a rhythm is no drift.
 	Drifting float64
 	// Chance is the level of the tests.
 	Chance float64
@@ -46,10 +47,18 @@ type finding struct {
 	effect, chance float64
 }
 
+// beyond reports whether a window is worse by a threshold at least, and by more than chance at a level. A finding that there is
+// none of is not.
+func (f finding) beyond(threshold, level float64) bool {
+	return f.effect > 0 && f.effect >= threshold && f.chance < level
+}
+
 // findings are a window against all references.
 type findings struct {
 	known                   bool
+	unseen                  bool // worse than at any time of the reference, if there is one: a rhythm is no drift
 	static, dynamic, frozen finding
+	lasting                 finding // the dynamic baseline against the objective: many windows may know what one does not
 }
 
 // verdict is a state and how many windows in a row contradict it.
@@ -86,13 +95,10 @@ func (v *verdict) next(t *Thresholds, f findings) State {
 
 // state is what the findings say for thresholds times scale and a level of chance.
 func (f *findings) state(t *Thresholds, scale, chance float64) State {
-	beyond := func(x finding, threshold float64) bool {
-		return x.effect > 0 && x.effect >= scale*threshold && x.chance < chance
-	}
 	switch {
-	case beyond(f.static, t.Degraded):
+	case f.static.beyond(scale*t.Degraded, chance):
 		return Degraded
-	case beyond(f.static, 0), beyond(f.dynamic, t.Drifting), beyond(f.frozen, t.Drifting):
+	case f.static.beyond(0, chance), f.static.effect > 0 && f.lasting.beyond(0, chance), f.unseen && (f.dynamic.beyond(scale*t.Drifting, chance) || f.frozen.beyond(scale*t.Drifting, chance)):
 		return Drifting
 	}
 	return OK

@@ -78,6 +78,17 @@ type Exceedance struct {
 // Excess is by how much the candidate's share is greater.
 func (e Exceedance) Excess() float64 { return e.CandidateShare - e.ReferenceShare }
 
+// Test is one of the tests of a comparison.
+type Test uint8
+
+// The tests of a comparison, and how many there are.
+const (
+	OfShift Test = iota
+	OfObjective
+	OfTail
+	Tests
+)
+
 // Result is one comparison.
 type Result struct {
 	Reference, Candidate uint64
@@ -91,6 +102,19 @@ type Result struct {
 	// P is that of the whole comparison; Adjusted is P after the correction for the number of comparisons.
 	P, Adjusted float64
 	Verdict     Verdict
+	// Found are the tests that a Degraded rests upon.
+	Found [Tests]bool
+}
+
+// Effect is by how much the candidate is worse by one of the tests: about 0 where it is not. That of a tail knows that its threshold is
+// a value of the reference, beyond which one more is to be expected.
+func (r *Result) Effect(t Test) float64 {
+	return [Tests]float64{r.Shift.Effect, r.Objective.Excess(), r.Tail.Excess() - 1/float64(max(r.Reference, 1))}[t]
+}
+
+// Least is the least effect that matters.
+func (o Options) Least(t Test) float64 {
+	return [Tests]float64{o.MinShift, o.MinExcess, o.MinExcess}[t]
 }
 
 // The tests of one comparison share its level (weighted Bonferroni). A shift needs most of it, because what separates a
@@ -161,9 +185,9 @@ func Decide(results []Result, o Options) {
 			continue
 		}
 		r.Adjusted, adjusted = adjusted[0], adjusted[1:]
-		r.Verdict = NotWorse
-		if r.Adjusted <= o.Alpha && r.matters(level, o) {
-			r.Verdict = Degraded
+		r.Verdict, r.Found = NotWorse, [Tests]bool{}
+		if r.Adjusted <= o.Alpha {
+			r.find(level, o)
 		}
 	}
 }
@@ -172,11 +196,13 @@ func (r *Result) enough(o Options) bool {
 	return r.Reference >= o.MinSamples && r.Candidate >= o.MinSamples
 }
 
-// matters reports whether a test that is significant at the level has found an effect that is large enough.
-func (r *Result) matters(level float64, o Options) bool {
-	return r.Shift.P/shiftWeight <= level && r.Shift.Effect >= o.MinShift ||
-		r.Objective.P/objectiveWeight <= level && r.Objective.Excess() >= o.MinExcess ||
-		r.Tail.P/tailWeight <= level && r.Tail.Excess() >= o.MinExcess
+// find notes which tests that are significant at the level have found an effect that is large enough.
+func (r *Result) find(level float64, o Options) {
+	for t, p := range [Tests]float64{r.Shift.P / shiftWeight, r.Objective.P / objectiveWeight, r.Tail.P / tailWeight} {
+		if p <= level && r.Effect(Test(t)) >= o.Least(Test(t)) {
+			r.Verdict, r.Found[t] = Degraded, true
+		}
+	}
 }
 
 // exceedance counts what lies beyond a threshold. A bin that the threshold cuts counts for the reference and not for the

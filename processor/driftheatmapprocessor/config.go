@@ -33,8 +33,11 @@ type Config struct {
 	Decay float64 `mapstructure:"decay"`
 	// MinSamples is how many values a quantile takes; where there are fewer, a Gamma distribution that fits may answer.
 	MinSamples int `mapstructure:"min_samples"`
-	// ReferenceWindows is how many windows the frozen baseline of a cell is made of: the first that have an answer.
+	// ReferenceWindows is how many windows the frozen baseline of a cell is made of: the first that have an answer and keep the
+	// promise.
 	ReferenceWindows int `mapstructure:"reference_windows"`
+	// ReferenceSince is when the frozen baselines begin anew, as RFC 3339: after a change that was wanted.
+	ReferenceSince time.Time `mapstructure:"reference_since"`
 	// MaxCells bounds the cells (SLO × dimensions). What comes beyond is one overflow cell an SLO.
 	MaxCells int `mapstructure:"max_cells"`
 	// CellTTL is how long, in event time, a cell is remembered without input.

@@ -33,13 +33,14 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 		}),
 		Catalog: component.MustNewIDWithName("slo_catalog", "other"), Window: time.Minute,
 		Dimensions: []Dimension{{Key: "tenant"}, {Key: "gen_ai.usage.input_tokens", Buckets: []float64{1000, 4000, 16000}}},
-		Decay:      0.9, MinSamples: 100, ReferenceWindows: 6, MaxCells: 7, CellTTL: 2 * time.Hour,
+		Decay:      0.9, MinSamples: 100, ReferenceWindows: 6, ReferenceSince: cfg.ReferenceSince, MaxCells: 7, CellTTL: 2 * time.Hour,
 		Canary:   configoptional.Some(CanaryConfig{Attribute: "model.version", Baseline: "v1", Candidate: "v2", Alpha: 0.05, MinSamples: 50}),
 		Lateness: 5 * time.Second, IdleTimeout: 10 * time.Second, MaxLag: 30 * time.Minute, MaxInputSeries: 8, MaxSources: 9,
 		SeriesTTL: 10 * time.Minute, TenantFrom: []string{"team"}, Storage: &diskID, CheckpointInterval: time.Minute,
 		Metrics: emit.Settings{"slo.drift.explanation": {Enabled: &off}},
 	}
 	assert.Equal(t, want, cfg)
+	assert.True(t, t0.Equal(cfg.ReferenceSince))
 
 	cfg, err = configtest.Read(t, "testdata/config.yaml", "drift_heatmap/change", defaults())
 	require.NoError(t, err)

@@ -55,7 +55,7 @@ func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {
 	cfg := defaults()
 	doctest.Settings(t, cfg, map[string]string{
 		"dimensions":  "`[tenant, cloud.region, device.type, model.version]`",
-		"tenant_from": "`[k8s.namespace.name, service.namespace, service.name]`", "storage": "none", "canary": "none", "coupling": "none", "metrics": "`{}`",
+		"tenant_from": "`[k8s.namespace.name, service.namespace, service.name]`", "storage": "none", "reference_since": "none", "canary": "none", "coupling": "none", "metrics": "`{}`",
 	})
 	cfg.Canary.GetOrInsertDefault()
 	for _, row := range []string{

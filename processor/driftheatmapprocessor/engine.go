@@ -119,6 +119,9 @@ func (e *engine) begin() (err error) {
 	normal := baseline.DefaultOptions()
 	normal.Decay = baseline.Decay{Factor: e.cfg.Decay, Window: e.cfg.Window}
 	normal.MinSamples, normal.Reference = e.cfg.MinSamples, e.cfg.ReferenceWindows
+	if since := e.cfg.ReferenceSince; !since.IsZero() {
+		normal.Since = since.UnixNano()
+	}
 	opts := heat.Options{
 		Baseline: normal, Dimensions: e.dimensions.keys, MaxCells: e.cfg.MaxCells, TTL: e.cfg.CellTTL,
 		Canary: e.dimensions.canary(e.cfg), Closed: e.closed,

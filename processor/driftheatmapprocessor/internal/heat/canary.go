@@ -3,21 +3,30 @@
 package heat
 
 import (
+	"math"
+
 	"github.com/otelcol-llm/otelcol-llm/internal/baseline"
 	"github.com/otelcol-llm/otelcol-llm/internal/twosample"
 )
 
-// canary is what comparisons have said of a candidate. One window in a hundred may err, so one does not accuse.
+// canary is what comparisons have said of a candidate. One window in a hundred may err, so one does not accuse; and that a window
+// did not find it again does not acquit: the effect itself must be gone.
 type canary struct {
 	degraded      bool
-	worse, better uint8 // comparisons in a row
+	worse, better uint8                    // comparisons in a row
+	by            [twosample.Tests]bool    // which have found something
+	effects       [twosample.Tests]float64 // of those, smoothed
 }
 
 const (
-	// canaryEnter is how many comparisons in a row must find a candidate worse before it is degraded, canaryLeave how many must
-	// not before it is no more.
+	// canaryEnter is how many comparisons in a row must find a candidate worse before it is degraded, canaryLeave in how many all
+	// effects that were found must be below half of what matters before it is no more.
 	canaryEnter = 2
 	canaryLeave = 3
+	// canarySmoothing is the weight of the newest effect. None counts as more than canaryMost times what matters, on either side,
+	// so that a large one is not remembered for longer.
+	canarySmoothing = 1. / 3
+	canaryMost      = 2
 )
 
 // compare compares each candidate with the version that it is to replace, in the same combination of all other dimensions, or
@@ -45,12 +54,14 @@ func (m *Map) compare() {
 				m.bins = twosample.Distributions(m.bins, &reference.values, &c.closing.values)
 			}
 			m.candidates = append(m.candidates, c)
-			m.results = append(m.results, twosample.Compare(m.bins, promise, of.Options))
+			options := of.Options
+			options.OnlySignificant = options.OnlySignificant && !c.canary.degraded // or there is no effect to be gone
+			m.results = append(m.results, twosample.Compare(m.bins, promise, options))
 		}
 	}
 	twosample.Decide(m.results, of.Options)
 	for i, c := range m.candidates {
-		c.accuse(m.results[i].Verdict)
+		c.accuse(&m.results[i], &of.Options)
 	}
 	clear(m.candidates)
 }
@@ -91,18 +102,23 @@ func (c *Cell) remember() {
 }
 
 // accuse takes a comparison's verdict in. A canary that cannot be compared does not pass.
-func (c *Cell) accuse(v twosample.Verdict) {
+func (c *Cell) accuse(r *twosample.Result, o *twosample.Options) {
 	k := &c.canary
-	switch v {
+	switch r.Verdict {
 	case twosample.Degraded:
+		k.note(r, o)
 		k.better = 0
 		if k.worse++; k.worse >= canaryEnter {
 			k.degraded, k.worse = true, 0
 		}
 	case twosample.NotWorse:
 		k.worse = 0
-		if k.better++; k.better >= canaryLeave {
-			k.degraded, k.better = false, 0
+		k.note(r, o)
+		if k.better++; !k.gone(o) {
+			k.better = 0
+		}
+		if !k.degraded || k.better >= canaryLeave {
+			*k = canary{}
 		}
 	case twosample.InsufficientData:
 		if c.result.State == baseline.OK {
@@ -112,6 +128,30 @@ func (c *Cell) accuse(v twosample.Verdict) {
 	if k.degraded {
 		c.result.State = baseline.Degraded
 	}
+}
+
+// note smooths the effects of the tests that have found something.
+func (k *canary) note(r *twosample.Result, o *twosample.Options) {
+	for t := range twosample.Tests {
+		most := canaryMost * o.Least(t)
+		effect := min(max(r.Effect(t), -most), most)
+		switch {
+		case k.by[t] && !math.IsNaN(effect):
+			k.effects[t] += canarySmoothing * (effect - k.effects[t])
+		case r.Found[t]:
+			k.by[t], k.effects[t] = true, effect
+		}
+	}
+}
+
+// gone reports whether all effects that were found are below half of what matters.
+func (k *canary) gone(o *twosample.Options) bool {
+	for t := range twosample.Tests {
+		if k.by[t] && k.effects[t] >= o.Least(t)/2 {
+			return false
+		}
+	}
+	return true
 }
 
 // beside is the cell that differs from another by the value of one dimension; nil for none.

@@ -10,6 +10,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/baseline"
 	"github.com/otelcol-llm/otelcol-llm/internal/explain"
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
+	"github.com/otelcol-llm/otelcol-llm/internal/twosample"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
@@ -57,6 +58,8 @@ type CellState struct {
 	Normal        baseline.CellState
 	Degraded      bool
 	Worse, Better uint8
+	By            [twosample.Tests]bool
+	Effects       [twosample.Tests]float64
 	Result        ResultState
 	Panes         []PaneState
 	Before        *PaneState // a change
@@ -128,7 +131,7 @@ func (c *Cell) state() CellState {
 	r := &c.result
 	st := CellState{
 		SLO: c.SLO.ID, Values: c.Values, Overflow: c.Overflow, Newest: c.newest, Normal: detached(c.normal.State()),
-		Degraded: c.canary.degraded, Worse: c.canary.worse, Better: c.canary.better,
+		Degraded: c.canary.degraded, Worse: c.canary.worse, Better: c.canary.better, By: c.canary.by, Effects: c.canary.effects,
 		Result: ResultState{
 			End: r.End, Empty: r.Empty, State: r.State, Methods: [3]baseline.Method{r.Observed.Method, r.Dynamic.Method, r.Frozen.Method},
 			Observed: r.Observed.Value, Dynamic: r.Dynamic.Value, Frozen: r.Frozen.Value,
@@ -206,7 +209,7 @@ func (m *Map) restore(p *promise, st *CellState, intern func([]float64) []float6
 	}
 	c := m.open(p, key, st.Values, st.Overflow)
 	c.newest = st.Newest
-	c.canary = canary{st.Degraded, st.Worse, st.Better}
+	c.canary = canary{st.Degraded, st.Worse, st.Better, st.By, st.Effects}
 	if err := c.normal.Restore(st.Normal); err != nil {
 		return err
 	}
