@@ -167,7 +167,19 @@ func (c *CouplingConfig) Validate() error {
 			errs = append(errs, fmt.Errorf("by[%d]: %q is an attribute of the results already", i, key))
 		}
 	}
-	return errors.Join(append(errs, rising("context_buckets", c.ContextBuckets), rising("hit_buckets", c.HitBuckets))...)
+	return errors.Join(append(errs, rising("context_buckets", c.ContextBuckets), rising("hit_buckets", c.HitBuckets),
+		within("context_buckets", c.ContextBuckets, math.Inf(1), "a length"), within("hit_buckets", c.HitBuckets, 1, "a share"))...)
+}
+
+// within reports boundaries that nothing would be beyond.
+func within(key string, bounds []float64, below float64, what string) error {
+	var errs []error
+	for i, b := range bounds {
+		if b <= 0 || b >= below {
+			errs = append(errs, fmt.Errorf("%s[%d]: %g: must be above 0 and below %g, as %s is", key, i, b, below, what))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ofCurves are attributes of what coupling tells.
@@ -237,6 +249,9 @@ func (c *Config) Validate() error {
 		default:
 			errs = append(errs, fmt.Errorf("%s: %s must not be negative", span.key, span.value))
 		}
+	}
+	if c.CellTTL > 0 && c.CellTTL < c.Window {
+		errs = append(errs, fmt.Errorf("cell_ttl: %s must be at least the window, %s", c.CellTTL, c.Window))
 	}
 	if c.CheckpointInterval < time.Second {
 		errs = append(errs, fmt.Errorf("checkpoint_interval: %s must be at least 1s", c.CheckpointInterval))
