@@ -38,6 +38,9 @@ func (d *distributions) begin(lateBefore int64) {
 // tellProgress tells up to when all was told, where that is news. The caller holds the mutex.
 func (e *engine) tellProgress(now time.Time) {
 	at := e.judge.LateBefore()
+	if at == window.Unset { // nothing that ends before the watermark has counted yet
+		at = e.intake.Watermark.At()
+	}
 	if at == window.Unset || !e.enabled.Has(sliDistribution) || e.metrics == nil {
 		return
 	}
