@@ -137,6 +137,7 @@ func (e *engine) TakeUp(parts map[string][]byte) ([]zap.Field, error) {
 		e.outbox.pending = append(e.outbox.pending, head.Events[i].Event(e.judge))
 	}
 	e.touchAll()
+	e.parts.begin(e.judge.LateBefore())
 	inputs, _ := e.intake.Sizes()
 	return []zap.Field{zap.Int("series", e.judge.Len()), zap.Int("input_series", inputs), zap.Int("series_left_out", left)}, nil
 }

@@ -57,6 +57,12 @@ type Config struct {
 	// TenantFrom are the attributes of the resource that say whose data it is, the first that is set. It is the value of
 	// the group-by key tenant.
 	TenantFrom []string `mapstructure:"tenant_from"`
+	// MaxParts bounds the parts (other slo connectors) that are known by what they tell. What further ones tell counts, and
+	// nobody notices when they are away.
+	MaxParts int `mapstructure:"max_parts"`
+	// PartTTL is how long, in event time, a part may be away before it is forgotten. Until then, windows that are judged without
+	// it are marked incomplete.
+	PartTTL time.Duration `mapstructure:"part_ttl"`
 	// BurnRates put a promise at risk: its error budget is spent too fast. They are for the SLOs that have no alert policies
 	// of their own. An empty list has none.
 	BurnRates []BurnRate `mapstructure:"burn_rates"`
@@ -150,7 +156,7 @@ func (c *Config) Validate() error {
 	for _, limit := range []struct {
 		key   string
 		value int
-	}{{"max_series", c.MaxSeries}, {"max_input_series", c.MaxInputSeries}, {"max_sources", c.MaxSources}} {
+	}{{"max_series", c.MaxSeries}, {"max_input_series", c.MaxInputSeries}, {"max_sources", c.MaxSources}, {"max_parts", c.MaxParts}} {
 		if limit.value < 1 {
 			errs = append(errs, fmt.Errorf("%s: %d must be at least 1", limit.key, limit.value))
 		}
@@ -165,6 +171,9 @@ func (c *Config) Validate() error {
 	}
 	if c.SeriesTTL <= 0 {
 		errs = append(errs, fmt.Errorf("series_ttl: %s must be positive", c.SeriesTTL))
+	}
+	if c.PartTTL <= 0 {
+		errs = append(errs, fmt.Errorf("part_ttl: %s must be positive", c.PartTTL))
 	}
 	if c.RefreshInterval < 0 {
 		errs = append(errs, fmt.Errorf("refresh_interval: %s must not be negative", c.RefreshInterval))

@@ -28,6 +28,7 @@ import (
 //   - Of a ratio indicator, the count of the point is the total and its sum are the good events; where one of them has
 //     come further than the other, the outcome says which. A fraction that the count cannot tell is the sum of another point.
 //   - Of an objective on a rate, the sum is what was added up.
+//   - A point without slo_id and events says that all was told (progress.go).
 
 // The values of the attribute outcome besides those of judge.Outcomes.
 const (
@@ -44,12 +45,15 @@ type distributions struct {
 	out     emit.Pages
 	points  int
 	dropped int64
+	upTo    int64 // event time up to which all was told, or window.Unset
+	lost    bool  // something of what comes after that was dropped
 }
 
 // add is called by the judge.
 func (d *distributions) add(x *judge.Distribution) {
 	if d.points >= emit.MaxUntold {
 		d.dropped++
+		d.lost = true
 		return
 	}
 	d.points++
@@ -165,6 +169,9 @@ func (e *engine) distribution(b *intake.Batch) bool {
 		return true
 	}
 	for _, p := range b.Metric.Histogram().DataPoints().All() {
+		if isProgress(p) && e.progress(b, p) {
+			continue
+		}
 		e.heard.counts = intake.AppendCounts(e.heard.counts[:0], p.BucketCounts())
 		bounds, buckets := p.ExplicitBounds().AsRaw(), e.heard.counts
 		n, ok := sketch.Total(buckets)

@@ -46,6 +46,7 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 	r.own.Refused.Add(t.Context(), 1)
 	r.own.Damaged.Add(t.Context(), 1)
 	r.own.Failed.Add(t.Context(), 1)
+	r.gone.Add(t.Context(), 1)
 	r.own.Saved(t.Context(), time.Second, 1, true)
 	for name, want := range described {
 		got, err := r.tel.GetMetric("otelcol_" + name)
@@ -53,7 +54,7 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 		assert.Equal(t, want, doctest.Described{Description: got.Description, Unit: got.Unit})
 		doctest.Has(t, "`otelcol_"+name+"`")
 	}
-	assert.Len(t, described, 15)
+	assert.Len(t, described, 17)
 }
 
 func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
@@ -37,6 +38,7 @@ type engine struct {
 	metrics consumer.Metrics // nil where no pipeline takes them
 	logs    consumer.Logs
 	own     *frame.Telemetry
+	gone    metric.Int64Counter // parts that were forgotten
 	now     func() time.Time
 	tenants *tenant.Resolver
 	enabled emit.Enabled
@@ -52,6 +54,7 @@ type engine struct {
 	intake    *intake.Intake
 	balances  judge.Balance // scratch
 	begun     time.Time     // wall clock
+	listened  time.Time     // wall clock when a batch was heard last, or the state was begun
 	refreshed time.Time
 	turns     uint64
 	lagTold   time.Time
@@ -93,6 +96,9 @@ func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
 		}
 	}
 	if e.own, err = frame.NewTelemetry(set.TelemetrySettings, ownMetrics); err != nil {
+		return nil, err
+	}
+	if e.gone, err = forgottenParts(set.TelemetrySettings); err != nil {
 		return nil, err
 	}
 	e.keeper = newKeeper(e)
@@ -163,12 +169,14 @@ func (e *engine) begin() {
 	})
 	e.outbox.pending = nil
 	e.begun = e.now()
+	e.listened = e.begun
+	e.parts.upTo = window.Unset
 }
 
 func (e *engine) judgeOptions() judge.Options {
 	opts := judge.Options{
 		Window: e.cfg.Window, GroupBy: e.cfg.GroupBy, MaxSeries: e.cfg.MaxSeries, MaxSeriesPerSLO: e.cfg.MaxSeriesPerSLO, TTL: e.cfg.SeriesTTL,
-		Durable: e.cfg.Storage != nil,
+		Durable: e.cfg.Storage != nil, MaxParts: e.cfg.MaxParts, PartTTL: e.cfg.PartTTL,
 	}
 	for _, r := range e.cfg.BurnRates {
 		opts.BurnRates = append(opts.BurnRates, judge.BurnRate{Long: r.Long, Short: r.Short, Factor: r.Factor, Severity: r.Severity})
@@ -217,8 +225,11 @@ func (e *engine) hear(ctx context.Context, listen func(in *intake.Intake, now in
 		return // not started
 	}
 	listen(e.intake, begin.UnixNano())
+	e.listened = begin
 	// Windows close in event time only now.
 	e.judge.Advance(e.intake.Watermark.Advance(begin.UnixNano(), window.Unset))
+	e.tellProgress(begin)
+	e.hearOfParts(ctx)
 	e.own.Consumed(ctx, &e.intake.Counts, e.now().Sub(begin))
 }
 
@@ -229,6 +240,8 @@ func (e *engine) advance(context.Context) {
 	defer e.mu.Unlock()
 	now := e.now()
 	e.judge.Advance(e.intake.Watermark.Advance(now.UnixNano(), e.judge.LastEnd()))
+	e.tellProgress(now)
+	e.hearOfParts(context.Background())
 	e.intake.Expire(now.UnixNano())
 	e.sizes()
 	if !e.lookAt.IsZero() && now.After(e.lookAt) {

@@ -184,6 +184,9 @@ func (e *engine) record(r plog.LogRecord, ev *judge.Event, slos *openslo.Catalog
 		}
 	}
 	m.PutStr("slo.reason", ev.Reason)
+	if ev.Incomplete {
+		m.PutBool("slo.incomplete", true)
+	}
 	put("slo.owner", ev.Of.SLO().Owner)
 	put("slo.runbook", ev.Of.SLO().Runbook)
 	if name := maintenance(slos, ev, time.Unix(0, ev.Time)); name != "" {

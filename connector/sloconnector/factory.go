@@ -45,6 +45,8 @@ func createDefaultConfig() component.Config {
 		MaxRecentSpans:     100_000,
 		SeriesTTL:          time.Hour,
 		TenantFrom:         tenant.DefaultKeys(),
+		MaxParts:           1000,
+		PartTTL:            time.Hour,
 		BurnRates:          workbook(),
 		CheckpointInterval: 10 * time.Second,
 		Alertmanager:       configoptional.Default(alertmanager.DefaultConfig()),

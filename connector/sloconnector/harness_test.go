@@ -185,6 +185,22 @@ func (r *rig) last(name string, want map[string]string) (value float64, found bo
 	return value, found
 }
 
+// most is the greatest value that a metric was ever told with.
+func (r *rig) most(name string) (value float64) {
+	for _, md := range r.metrics.AllMetrics() {
+		for _, rm := range md.ResourceMetrics().All() {
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				if m.Name() == name {
+					for _, p := range numbers(m).All() {
+						value = max(value, p.DoubleValue())
+					}
+				}
+			}
+		}
+	}
+	return value
+}
+
 func numbers(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	if m.Type() == pmetric.MetricTypeSum {
 		return m.Sum().DataPoints()

@@ -18,6 +18,10 @@ var (
 		Name: "slo.sli.bound", Kind: emit.Gauge, Default: true, Attributes: []string{"`bound` = lower, upper"},
 		Description: "What the resolution of the input proves about the SLI; both are equal when it is exact.",
 	}
+	sliIncomplete = &emit.Metric{
+		Name: "slo.sli.incomplete", Kind: emit.Gauge, Default: true,
+		Description: "1 where the evaluation window was judged without all that a known part has heard, else 0. Only of a connector that is told slo.sli.distribution.",
+	}
 	sliEvents = &emit.Metric{
 		Name: "slo.sli.events", Unit: "{event}", Kind: emit.Counter, Default: true, Attributes: []string{"`outcome` = good, bad"},
 		Description: "Accepted events.",
@@ -48,14 +52,14 @@ var (
 	}
 	sliDistribution = &emit.Metric{
 		Name: "slo.sli.distribution", Kind: emit.Distribution, Default: false, Attributes: []string{"`outcome`", "`layout`", "`factor`"},
-		Description: "What the connector has heard, each minute: another slo connector that is given the distributions of several judges the whole. Of a ratio, the count are all events and the sum the good ones.",
+		Description: "What the connector has heard, each minute, and then that this was all: another slo connector that is given the distributions of several judges the whole. Of a ratio, the count are all events and the sum the good ones.",
 	}
 	lag = &emit.Metric{
 		Name: "slo.evaluation.lag", Unit: "s", Kind: emit.Gauge, Default: true,
 		Description: "The wall clock minus the watermark: how far behind the verdicts are. Once for each connector; it goes on when nothing comes in.",
 	}
 	table = []*emit.Metric{
-		sliValue, sliBound, sliEvents, objective, state, violations, remaining, coverage, burnRate, sliDistribution, lag,
+		sliValue, sliBound, sliIncomplete, sliEvents, objective, state, violations, remaining, coverage, burnRate, sliDistribution, lag,
 	}
 )
 

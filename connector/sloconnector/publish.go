@@ -144,6 +144,7 @@ func (e *engine) series(batch *emit.Batch, s *judge.Series, all bool, now time.T
 	verdict := s.State()
 	to.StateSet(state, at, int(verdict))
 	e.balance(to, s)
+	e.completeness(to, at, &r)
 	if r.State == judge.NoData {
 		return
 	}
@@ -153,7 +154,7 @@ func (e *engine) series(batch *emit.Batch, s *judge.Series, all bool, now time.T
 	if r.Unmeasured > 0 {
 		e.warnOnce("not all events of an SLO were measured: those that are missing could be good or bad", slo,
 			zap.Uint64("unmeasured", r.Unmeasured), zap.Float64("of", r.Total))
-	} else if r.State == judge.AtRisk && !composite {
+	} else if r.State == judge.AtRisk && !composite && !r.Incomplete {
 		e.warnOnce("the source has no bucket boundary at the objective, so it cannot be told whether the promise is kept", slo,
 			zap.Float64("missing_boundary", slo.TargetValue()), zap.String("unit", slo.Unit))
 	}
@@ -205,6 +206,9 @@ func (e *engine) retire(batch *emit.Batch, r *judge.Retired, now time.Time) {
 	to.Stale(sliValue, r.At)
 	to.Stale(sliBound, r.At, "bound", "lower")
 	to.Stale(sliBound, r.At, "bound", "upper")
+	if e.judge.Parts() > 0 {
+		to.Stale(sliIncomplete, r.At)
+	}
 	kept := slo.TimeWindow.Duration.Count > 0
 	if kept {
 		to.Stale(remaining, r.At)
@@ -243,7 +247,7 @@ func (e *engine) ofPart(batch *emit.Batch, of *judge.Identity) emit.Series {
 	target := of.SLO().Target()
 	return batch.Resource("part"+of.Tenant(e.tenants.Keys()), func(m pcommon.Map) {
 		e.describeResource(m, of)
-		m.PutStr("otelcol.component.id", e.id.String())
+		m.PutStr(componentKey, e.id.String())
 	}).Series(func(m pcommon.Map) { e.label(m, of, target) })
 }
 
@@ -258,8 +262,8 @@ func (e *engine) describeResource(m pcommon.Map, of *judge.Identity) {
 }
 
 func (e *engine) describeCollector(m pcommon.Map) {
-	if id, ok := e.set.Resource.Attributes().Get("service.instance.id"); ok {
-		id.CopyTo(m.PutEmpty("service.instance.id"))
+	if id, ok := e.set.Resource.Attributes().Get(instanceKey); ok {
+		id.CopyTo(m.PutEmpty(instanceKey))
 	}
 }
 

@@ -333,4 +333,9 @@ func (b *Batch) Value(key string, point pcommon.Map) string {
 }
 
 // Heard notes an event time of the resource.
-func (b *Batch) Heard(at int64) { b.newest = max(b.newest, at) }
+func (b *Batch) Heard(at int64) {
+	if b.resource == 0 {
+		b.identify()
+	}
+	b.newest = max(b.newest, at)
+}

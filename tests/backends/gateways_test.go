@@ -238,6 +238,15 @@ func (b *behindKafka) events(t *testing.T, who, tenant string) []string {
 	return slices.Compact(all)
 }
 
+// marks say of each series whether a window was ever judged without all that was heard.
+func (b *behindKafka) marks(t *testing.T, end time.Time) (all []float64) {
+	t.Helper()
+	for _, s := range b.metrics.samples(t, `max_over_time(slo_sli_incomplete{instance="judge"}[3h])`, end.Add(4*time.Minute)) {
+		all = append(all, s.value)
+	}
+	return all
+}
+
 // Scenario: an agent puts what the replicas of two teams tell into Apache Kafka, from which two gateways take it, so that each hears some
 // replicas of each team, and tells a third what it has heard. A gateway that hears everything judges the same beside them.
 // Guarantees: both say the same: events, to the one, states, budgets and violations, which have the same ids.
@@ -253,6 +262,7 @@ func TestTwoGatewaysBehindKafkaJudgeAsOne(t *testing.T) {
 	assert.Equal(t, float64(teamSteps*teamReplicas*teamEvents),
 		alone["slo_sli_events_total team-a llm:chat:ttft:p50 good"]+alone["slo_sli_events_total team-a llm:chat:ttft:p50 bad"])
 	assert.Equal(t, alone, judge)
+	assert.Equal(t, []float64{0, 0, 0, 0}, b.marks(t, end))
 	for team := range brokenTeam {
 		told := b.events(t, "alone", team)
 		assert.NotEmpty(t, told)
@@ -296,9 +306,54 @@ func TestAGatewayBehindKafkaThatIsKilledLosesAtMostAnInterval(t *testing.T) {
 		}
 	}
 	assert.Len(t, judge, len(alone))
+	assert.Equal(t, []float64{0, 0, 0, 0}, b.marks(t, end), "it was back before the judge went on without it")
 	for team := range brokenTeam {
 		assert.Equal(t, b.events(t, "alone", team), b.events(t, "judge", team))
 	}
+}
+
+// Scenario: as above, and one of the two gateways dies in the middle of a window and stays away for longer than the judge waits.
+// Guarantees: what the judge says of the time before is what the gateway says that hears everything. Everything after is marked, neither kept
+// nor missed for certain, and nothing opens or closes by what is left.
+func TestWhatIsJudgedWithoutAGatewaySaysSo(t *testing.T) {
+	b := startBehindKafka(t)
+	t0 := time.Now().UTC().Truncate(time.Hour).Add(-3 * time.Hour)
+	for step := range teamSteps {
+		b.send(teamsAt(t0, step))
+		if step == teamSteps*7/8+7 { // it has told what is older than its lateness: half an hour
+			b.parts[0].Kill()
+		}
+		time.Sleep(teamPace)
+	}
+	end := t0.Add(time.Hour)
+	alone, judge := b.of(t, "alone", end), b.of(t, "judge", end)
+	assert.Equal(t, []float64{1, 1, 1, 1}, b.marks(t, end))
+	for key := range alone {
+		if strings.HasPrefix(key, "slo_state ") && (strings.HasSuffix(key, " ok") || strings.HasSuffix(key, " violated")) {
+			assert.InDelta(t, 0, judge[key], 0, key)
+		}
+	}
+	for team := range brokenTeam {
+		want, got := b.events(t, "alone", team), b.events(t, "judge", team)
+		early := func(events []string) []string { return until(t, events, t0.Add(25*time.Minute)) }
+		assert.NotEmpty(t, early(want))
+		assert.Equal(t, early(want), early(got))
+		assert.Equal(t, until(t, got, t0.Add(40*time.Minute)), got)
+		assert.NotEqual(t, until(t, want, t0.Add(40*time.Minute)), want)
+	}
+}
+
+// until are the events up to a time, which stands at their end.
+func until(t *testing.T, events []string, end time.Time) (all []string) {
+	t.Helper()
+	for _, event := range events {
+		at, err := time.Parse(time.RFC3339Nano, event[strings.LastIndex(event, " ")+1:])
+		require.NoError(t, err)
+		if !at.After(end) {
+			all = append(all, event)
+		}
+	}
+	return all
 }
 
 // Scenario: fifty namespaces send spans, log records and data points to an agent, claiming to be another tenant; Kafka is between it and two

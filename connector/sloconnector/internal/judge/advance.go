@@ -70,6 +70,7 @@ func (j *Judge) nextEnd() int64 {
 // closeAt closes the panes that end at end, then the windows, then asks the policies, then balances the books, then forgets
 // who is silent.
 func (j *Judge) closeAt(end int64) {
+	j.ledger.tellers.close(end, j.opts.PartTTL)
 	for _, c := range j.classes {
 		if c.next+int64(c.pane) != end {
 			continue
@@ -123,7 +124,11 @@ func (s *Series) closePane(start, end int64) bool {
 	if s.promise.ledger.distributions != nil {
 		s.tellDistribution(a, start, end)
 	}
-	s.enter(start, budget.Counts{Observed: s.observe(a)})
+	observed := s.observe(a)
+	if share := s.promise.ledger.tellers.share; share < 1 {
+		observed = time.Duration(share * float64(observed))
+	}
+	s.enter(start, budget.Counts{Observed: observed})
 	if s.promise.interval > 0 {
 		s.rate.amount += a.summed().amount
 		s.rate.heard = true
@@ -223,11 +228,19 @@ func (s *Series) closeWindows(end int64) {
 		}
 		w := &s.windows[i]
 		w.last = s.promise.judge(&w.sums, end-int64(length), end)
+		s.weigh(&w.last)
 		w.sums.reset()
 		s.touch()
 		if i == 0 {
 			s.changed()
 		}
+	}
+}
+
+// weigh marks a verdict on a window of which not all was told.
+func (s *Series) weigh(r *Result) {
+	if s.promise.ledger.tellers.incomplete(r.Start) {
+		r.incomplete(s.slo.Indicator.Threshold != nil)
 	}
 }
 
@@ -242,6 +255,7 @@ func (s *Series) closeParts(end int64) {
 		}
 		w := &s.windows[i]
 		w.last = s.judgeParts(length, end-int64(length), end)
+		s.weigh(&w.last)
 		s.touch()
 		if i == 0 {
 			s.changed()
@@ -394,6 +408,7 @@ func (j *Judge) skip(watermark int64) {
 		c.next = max(c.next, window.Start(to, c.pane))
 		j.closed = max(j.closed, c.next)
 	}
+	j.ledger.tellers.close(window.Start(j.closed, Tick), j.opts.PartTTL)
 	if j.ledger.balanced != window.Unset {
 		j.balance(max(j.ledger.balanced, window.Start(to, Tick)))
 	}

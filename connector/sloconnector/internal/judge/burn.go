@@ -142,6 +142,9 @@ func (s *Series) balance(end int64) {
 	l.sums = s.rolling(end, l.sums[:0])
 	for i := range conditions {
 		c := &conditions[i]
+		if l.tellers.broken != window.Unset && end-l.tellers.broken < int64(c.short) {
+			continue // what was not told could have been good or bad
+		}
 		rate, reason, holds := c.holds(s, l.sums, end)
 		if !holds {
 			if s.alerts != nil {

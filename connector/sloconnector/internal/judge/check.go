@@ -41,6 +41,9 @@ func (h *Head) check() error {
 	if h.Begun && (h.Closed == window.Unset || h.LastData == window.Unset || h.LastData > h.Closed) {
 		return fmt.Errorf("it has begun, and closed %d, of which %d is the last with data", h.Closed, h.LastData)
 	}
+	if err := h.Tellers.check(); err != nil {
+		return err
+	}
 	for _, c := range h.Classes {
 		if c.Pane <= 0 || c.Pane > Tick {
 			return fmt.Errorf("a pane of %s", c.Pane)

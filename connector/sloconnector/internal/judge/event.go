@@ -43,6 +43,8 @@ type Event struct {
 	Window    time.Duration
 	Reason    string
 	Exemplar  Exemplar
+	// Incomplete says that not all was told of the window that decided.
+	Incomplete bool
 }
 
 // The reasons for which a violation closes although nothing was measured to be kept again.
@@ -50,6 +52,12 @@ const (
 	reasonDeleted   = "deleted"
 	reasonEdited    = "the indicator or what it is grouped by was edited, so its measurement begins anew"
 	reasonForgotten = "no input for so long that the group was forgotten"
+)
+
+// What a window lacks that a policy decides on by its onNoData.
+const (
+	reasonNoData     = "no data"
+	reasonIncomplete = "not all was told"
 )
 
 // keptAgain begins the reason of a violation that closed because its promises are kept.
@@ -60,20 +68,20 @@ func (e *Event) Kept() bool {
 	return !e.Opened && e.Kind == Violation && strings.HasPrefix(e.Reason, keptAgain)
 }
 
-func (t *Tally) whyOpened(empty bool) string {
+func (t *Tally) whyOpened(lacking string) string {
 	windows := fmt.Sprintf("%d windows of %s in a row", t.streak, openslo.GoDuration(t.policy.spec.Window))
 	if t.streak == 1 {
 		windows = "a window of " + openslo.GoDuration(t.policy.spec.Window)
 	}
-	if empty {
-		return fmt.Sprintf("no data in the last of %s, which the policy takes for missed: %s", windows, t.describe())
+	if lacking != "" {
+		return fmt.Sprintf("%s in the last of %s, which the policy takes for missed: %s", lacking, windows, t.describe())
 	}
 	return fmt.Sprintf("missed in %s: %s", windows, t.describe())
 }
 
-func (t *Tally) whyClosed(empty bool) string {
-	if empty {
-		return "no data, which the policy takes for kept: " + t.describe()
+func (t *Tally) whyClosed(lacking string) string {
+	if lacking != "" {
+		return lacking + ", which the policy takes for kept: " + t.describe()
 	}
 	return keptAgain + t.describe()
 }
@@ -110,6 +118,7 @@ func (p *promise) describe(r *Result) string {
 	}
 	value := number(r.Value)
 	switch {
+	case r.Incomplete: // that nothing is proven says nothing of the source
 	case math.IsInf(r.Upper, 1): // the source's last boundary is the most that can be said
 		value = "at least " + number(max(r.Value, r.Lower))
 	case math.IsInf(r.Lower, -1):

@@ -26,6 +26,9 @@ type Options struct {
 	// policy needs longer to judge it, it is waited for as long as that. Its books are kept while its budget holds
 	// something of it and there is room.
 	TTL time.Duration
+	// MaxParts bounds the parts that are known (see Told), PartTTL is how long, in event time, one is waited for that is away.
+	MaxParts int
+	PartTTL  time.Duration
 	// BurnRates put a promise at risk. They are for the SLOs that have no alert policies of their own.
 	BurnRates []BurnRate
 	// Durable says that the state outlives a crash, as it was when Saved was called last: counters tell no more than that.

@@ -24,6 +24,7 @@ type ledger struct {
 	lastEnd int64             // end of the youngest window that was given data
 
 	touched [Shards]bool // since the last checkpoint
+	tellers tellers
 
 	unordered     bool // the events that come now are sorted later, and only then dropped
 	durable       bool // what is told was saved before
@@ -34,7 +35,8 @@ type ledger struct {
 }
 
 func newLedger(opts Options) *ledger {
-	return &ledger{open: map[string]*Event{}, lastEnd: window.Unset, balanced: window.Unset, distributions: opts.Distributions, durable: opts.Durable}
+	return &ledger{open: map[string]*Event{}, lastEnd: window.Unset, balanced: window.Unset, distributions: opts.Distributions, durable: opts.Durable,
+		tellers: newTellers()}
 }
 
 // inOrder puts the events that f tells of series, which come in no order, in one that a replay repeats.

@@ -148,13 +148,16 @@ func (t *Tally) judge(end int64, l *ledger) {
 	t.newest = end
 	t.changed(l)
 	held := t.holds(&t.policy.spec.When)
-	empty := false
+	var lacking string
+	incomplete := slices.ContainsFunc(t.leaves, func(s *Series) bool { return t.result(s).Incomplete })
 	if held == unknown {
 		// That the buckets cannot tell is no emptiness: what is known stays as it is until something is proven.
-		if slices.ContainsFunc(t.leaves, func(s *Series) bool { return t.result(s).State == AtRisk }) {
+		if !incomplete && slices.ContainsFunc(t.leaves, func(s *Series) bool { return t.result(s).State == AtRisk }) {
 			return
 		}
-		empty = true
+		if lacking = reasonNoData; incomplete {
+			lacking = reasonIncomplete
+		}
 		switch t.policy.spec.OnNoData {
 		case openslo.NoDataOpen:
 			held = yes
@@ -167,7 +170,7 @@ func (t *Tally) judge(end int64, l *ledger) {
 	if held == no {
 		t.streak = 0
 		if t.open != nil {
-			t.close(end, t.whyClosed(empty), l)
+			t.close(end, t.whyClosed(lacking), incomplete, l)
 		}
 		return
 	}
@@ -184,14 +187,16 @@ func (t *Tally) judge(end int64, l *ledger) {
 	t.open = &Event{
 		Opened: true, ID: eventID(t.policy.spec.Name, t.lead().Identity, t.first), Policy: t.policy.spec.Name,
 		Severity: t.policy.spec.Severity, Targets: t.policy.spec.Targets, Window: t.policy.spec.Window, Of: lead.Identity, SLOs: t.ids(), Time: end,
-		Windows: t.streak, Observed: r.Value, Exemplar: t.witness(), Reason: t.whyOpened(empty),
+		Windows: t.streak, Observed: r.Value, Exemplar: t.witness(), Reason: t.whyOpened(lacking),
+		Incomplete: incomplete,
 	}
 	l.event(*t.open)
 }
 
 // close ends the open violation.
-func (t *Tally) close(now int64, reason string, l *ledger) {
+func (t *Tally) close(now int64, reason string, incomplete bool, l *ledger) {
 	e := *t.open
+	e.Incomplete = incomplete
 	e.Opened, e.Time, e.Of, e.Reason, e.Exemplar = false, now, t.lead().Identity, reason, Exemplar{}
 	e.Observed = t.result(t.lead()).Value
 	t.open = nil
@@ -202,7 +207,7 @@ func (t *Tally) close(now int64, reason string, l *ledger) {
 func (t *Tally) forget(now int64, l *ledger) {
 	t.streak = 0
 	if t.open != nil {
-		t.close(now, reasonForgotten, l)
+		t.close(now, reasonForgotten, false, l)
 	}
 }
 

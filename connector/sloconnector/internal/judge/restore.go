@@ -28,6 +28,7 @@ func (j *Judge) takeUp(h Head, series []SeriesState) (left int, err error) {
 	}
 	j.begun, j.lastData, j.closed, j.evicted = h.Begun, h.LastData, h.Closed, h.Evicted
 	j.ledger.lastEnd, j.ledger.balanced = h.LastEnd, h.Balanced
+	j.ledger.tellers.restore(&h.Tellers, j.opts.MaxParts)
 	for _, c := range j.classes {
 		if !j.begun {
 			break
@@ -204,21 +205,22 @@ func (j *Judge) restorePolicy(st *PolicyState) {
 
 // EventState is an event at rest. It says of what it is in full, because its SLO may be gone when it is taken up.
 type EventState struct {
-	_         struct{} `cbor:",toarray"`
-	Kind      EventKind
-	Opened    bool
-	ID        string
-	Policy    string
-	Condition string
-	Severity  string
-	SLOs      []string
-	Time      int64
-	Windows   int
-	Observed  float64
-	Threshold float64
-	Window    time.Duration
-	Reason    string
-	Exemplar  Exemplar
+	_          struct{} `cbor:",toarray"`
+	Kind       EventKind
+	Opened     bool
+	ID         string
+	Policy     string
+	Condition  string
+	Severity   string
+	SLOs       []string
+	Time       int64
+	Windows    int
+	Observed   float64
+	Threshold  float64
+	Window     time.Duration
+	Reason     string
+	Exemplar   Exemplar
+	Incomplete bool
 
 	SLO      string
 	Service  string
@@ -240,7 +242,7 @@ func (e *Event) state() *EventState {
 	slo := e.Of.slo
 	return &EventState{
 		Kind: e.Kind, Opened: e.Opened, ID: e.ID, Policy: e.Policy, Condition: e.Condition, Severity: e.Severity, SLOs: e.SLOs, Time: e.Time,
-		Windows: e.Windows, Observed: e.Observed, Threshold: e.Threshold, Window: e.Window, Reason: e.Reason, Exemplar: e.Exemplar,
+		Windows: e.Windows, Observed: e.Observed, Threshold: e.Threshold, Window: e.Window, Reason: e.Reason, Exemplar: e.Exemplar, Incomplete: e.Incomplete,
 		SLO: slo.ID, Service: slo.Service, Class: slo.Class, Unit: slo.Unit, Target: slo.TargetValue(),
 		Keys: e.Of.keys, Values: e.Of.values, Overflow: e.Of.overflow,
 	}
@@ -255,7 +257,7 @@ func (st *EventState) event(j *Judge) *Event {
 	}
 	return &Event{
 		Kind: st.Kind, Opened: st.Opened, ID: st.ID, Policy: st.Policy, Condition: st.Condition, Severity: st.Severity, SLOs: st.SLOs, Time: st.Time,
-		Windows: st.Windows, Observed: st.Observed, Threshold: st.Threshold, Window: st.Window, Reason: st.Reason, Exemplar: st.Exemplar,
+		Windows: st.Windows, Observed: st.Observed, Threshold: st.Threshold, Window: st.Window, Reason: st.Reason, Exemplar: st.Exemplar, Incomplete: st.Incomplete,
 		Of: st.identity(j),
 	}
 }

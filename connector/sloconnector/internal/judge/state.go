@@ -28,6 +28,7 @@ type Head struct {
 	Evicted  uint64
 	Classes  []ClassState
 	Policies []PolicyState
+	Tellers  TellersState
 }
 
 // ClassState is how far panes of a length are closed.
@@ -174,6 +175,7 @@ func (p *promise) measures() uint64 {
 func (j *Judge) Head() Head {
 	h := Head{
 		Begun: j.begun, LastData: j.lastData, Closed: j.closed, LastEnd: j.ledger.lastEnd, Balanced: j.ledger.balanced, Evicted: j.evicted,
+		Tellers: j.ledger.tellers.state(),
 	}
 	for _, c := range j.classes {
 		h.Classes = append(h.Classes, ClassState{Pane: c.pane, Next: c.next})

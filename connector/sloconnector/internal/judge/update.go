@@ -203,7 +203,7 @@ func (j *Judge) adoptPolicies(before *Judge, kept map[*promise]bool) {
 				if i >= 0 && !slices.ContainsFunc(old.promises, func(p *promise) bool { return kept[p] }) && j.knows(old) {
 					reason = reasonEdited
 				}
-				was.close(before.closed, reason, j.ledger)
+				was.close(before.closed, reason, false, j.ledger)
 			}
 		}
 	}

@@ -9,12 +9,12 @@ import (
 )
 
 // State is the verdict on a window.
-type State int
+type State int8
 
 // The states, in the order of States.
 const (
 	OK       State = iota
-	AtRisk         // the source's buckets cannot tell whether the objective was kept
+	AtRisk         // what was told cannot tell whether the objective was kept: the source's buckets are too coarse, or not all was told
 	Violated       // proven to be missed
 	NoData
 )
@@ -29,6 +29,7 @@ type Result struct {
 	_          struct{} `cbor:",toarray"`
 	Start, End int64    // event time, [Start, End)
 	State      State
+	Incomplete bool // it was judged without all that a known part has heard: see Judge.Told
 	// Value is the SLI: the quantile at the target of a threshold indicator, the ratio of a ratio indicator.
 	// It lies in [Lower, Upper], which differ where the source's resolution leaves it open. NaN without data.
 	Value, Lower, Upper float64
