@@ -221,6 +221,23 @@ test("verdicts that fall behind are told, and by how much", async () => {
   }
 });
 
+test("who fell silent is told before the backend forgets, with what was known then", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), last = Math.floor(Date.now() / 1000) - 200, batch = new Batch();
+  batch.gauge("slo.evaluation.lag", {}, last, 0, "s");
+  batch.gauge("slo.state", { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", state: "ok" }, last, 1);
+  await batch.send(p.url);
+  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  try {
+    assert.match(squeeze(await text(page, ".banner")), /^◷ Not evaluated since .*\d\d:\d\d That is 3 min \d+ s ago/);
+    assert.ok((await text(page, ".counts")).includes(`${iso(last).slice(11, 19)} UTC`), await text(page, ".counts"));
+    assert.equal(await page.locator("tr.promise").count(), 1);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
 test("a Collector without an engine, and one whose first window is open, are told apart", async () => {
   const p = await prometheus(), c = await startConsole(p.url), now = Date.now() / 1000, first = new Batch(), then = new Batch();
   first.gauge("slo.evaluation.lag", {}, now - 5, 0, "s");

@@ -20,6 +20,7 @@ import * as gpus from "./gpus.js";
 const views = { promises, heatmap, violations, coupling, gpus, cell };
 const tabs = [["promises", "Promises"], ["heatmap", "Heatmap"], ["violations", "Violations"], ["coupling", "Throughput"], ["gpus", "GPUs"]];
 const behind = 300; // seconds after which verdicts are old
+const silent = 90; // seconds after which nobody speaks any more: how far behind they are is told at least once a minute
 const slow = 150; // milliseconds after which waiting is shown
 const $ = (id) => document.getElementById(id);
 
@@ -119,14 +120,16 @@ async function late(client) {
   const { names, range } = app, key = names.lag ? "lag" : "state";
   if (!names[key]) return null;
   const sel = selector(names, key);
-  const [[now], [growth]] = names.lag ? await Promise.all([client.instant(`max(${sel})`, range.to), client.instant(`max(delta(${sel}[10m]))`, range.to)]) : [await client.instant(`max(${sel})`, range.to), []];
-  if (now && !names.lag) return banner("Nobody says how far behind the verdicts are", "slo_evaluation_lag_seconds is absent: switch slo.evaluation.lag on in the slo connector, or look whether it is dropped on its way.");
-  if (now) {
+  // A backend repeats for minutes what was said last, so that what counts is when that was.
+  const ask = (query) => client.instant(`max(${query})`, range.to), [[heard], [now], [growth]] = await Promise.all([ask(`timestamp(${sel})`), ask(sel), names.lag ? ask(`delta(${sel}[10m])`) : []]);
+  const speaking = heard && range.to - heard.value <= silent;
+  if (speaking && !names.lag) return banner("Nobody says how far behind the verdicts are", "slo_evaluation_lag_seconds is absent: switch slo.evaluation.lag on in the slo connector, or look whether it is dropped on its way.");
+  if (speaking) {
     const lag = now.value;
     if (lag < behind && !(lag > 120 && growth?.value > 60)) return null;
     return banner(`Not evaluated since ${format.time(range.to - lag)}`, `The verdicts are ${format.duration(lag)} behind${growth?.value > 60 ? ", and fall further behind" : ""}: data comes late, or not at all.`);
   }
-  const [seen] = await client.instant(`max(max_over_time(timestamp(${sel})[${Math.max(range.to - range.from, 86400)}s:1m]))`, range.to);
+  const [seen] = heard ? [heard] : await ask(`max_over_time(timestamp(${sel})[${Math.max(range.to - range.from, 86400)}s:1m])`);
   if (!seen) return null;
   app.evaluated = seen.value;
   return banner(`Not evaluated since ${format.time(seen.value)}`, `That is ${format.duration(range.to - seen.value)} ago. No slo connector reports here any more: is the Collector running, and does what it sends arrive? Below is what was known last.`);
