@@ -269,6 +269,69 @@ test("a Collector without an engine, and one whose first window is open, are tol
   }
 });
 
+/** Promises as the connector tells of them at a time: [[name, tenant or nothing, verdict, value or nothing, budget left]]. */
+async function told(p, t, groups) {
+  const batch = new Batch();
+  for (const [name, tenant, verdict, value, left] of groups) {
+    const l = { slo_id: `llm:chat:${name}`, service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", ...(tenant && { tenant }) };
+    for (const state of ["ok", "at_risk", "violated", "no_data"]) batch.gauge("slo.state", { ...l, state }, t, state === verdict ? 1 : 0);
+    batch.gauge("slo.objective", l, t, 0.8);
+    if (value !== undefined) batch.gauge("slo.sli.value", l, t, value);
+    if (left !== undefined) batch.gauge("slo.error_budget.remaining", l, t, left, "1");
+  }
+  batch.gauge("slo.evaluation.lag", {}, t, 0, "s");
+  await batch.send(p.url);
+}
+
+test("no data is not kept, an overspent budget is told, and what was seen before is not told as seen now", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), t = Math.floor(Date.now() / 1000) - 5;
+  await told(p, t, [["ttft:p95", "", "ok", 0.4, -6.37], ["e2e:p99", "", "no_data", 2.824], ["e2e:p50", "", "no_data"]]);
+  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  try {
+    assert.equal(await text(page, "h1"), "1 promise of 3 kept, 2 without a verdict, 1 error budget overspent");
+    assert.match(squeeze(await text(page, "tr.promise:has-text('p99')")), /○ ?no data chat e2e p99 latency – objective ≤ 800 ms/);
+    await told(p, t + 1, [["e2e:p99", "", "ok", 0.4, 1], ["e2e:p50", "", "ok", 0.4, 1]]);
+    await page.keyboard.press("r");
+    await page.waitForFunction(() => document.querySelector("h1").innerText === "All promises kept, 1 error budget overspent");
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
+test("one idle group does not empty the row of a promise that others keep, and says so itself", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), t = Math.floor(Date.now() / 1000) - 5;
+  await told(p, t, [["ttft:p95", "acme", "ok", 0.4, 0.9], ["ttft:p95", "idle", "no_data"], ["ttft:p95", "beta", "ok", 0.6, 0.7]]);
+  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  try {
+    assert.equal(await text(page, "h1"), "All promises kept");
+    assert.match(squeeze(await text(page, "tr.promise")), /✓ ?ok chat ttft p95 latency ▸ 3 groups, 1 without data 600 ms objective ≤ 800 ms/);
+    await page.getByRole("button", { name: "3 groups" }).click();
+    assert.match(squeeze((await page.locator("tr.group").allInnerTexts()).at(-1)), /○ ?no data tenant idle –/);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
+test("what waits for its first verdict is told apart from what has one", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), t = Math.floor(Date.now() / 1000) - 5, batch = new Batch();
+  await told(p, t, [["ttft:p95", "", "violated", 1.2, 0], ["e2e:p99", "", "no_data"]]);
+  batch.counter("slo.sli.events", { slo_id: "llm:chat:e2e:p99", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", outcome: "good" }, t, 12, "{event}");
+  await batch.send(p.url);
+  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  try {
+    assert.equal(await text(page, "h1"), "1 promise of 2 violated");
+    assert.match(squeeze(await text(page, ".lead")), /^Of 1 promise the first window is open\. Events are counted since/);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
 test("which way is worse is told by the verdicts, whatever the class", async () => {
   const p = await prometheus(), c = await startConsole(p.url), now = Math.floor(Date.now() / 1000) - 5;
   // [slo_id, class, unit, objective, values, of which the first is kept and the second is not]

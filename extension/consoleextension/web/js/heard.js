@@ -6,6 +6,11 @@ import { cellKey } from "./names.js";
 
 const quiet = 90; // seconds of silence after which a collector is gone, if another speaks: results are repeated each minute
 
+export const held = 360; // seconds after which what was said last is over even if nobody else speaks: the usual window, and one more minute
+
+/** Of a selector only what was heard lately at a time: a backend may repeat it for longer. */
+export const fresh = (selector, at) => `(${selector} and timestamp(${selector}) >= ${at - held})`;
+
 /** What a series is of, whoever tells it. */
 const subject = (m) => JSON.stringify([cellKey(m), m.bound, m.baseline, m.window, m.slo_policy ?? m["slo.policy"]]);
 
@@ -33,7 +38,7 @@ export function until(heard) {
 
 /** An instant query of a selector, compared with something or not, of what is still true. */
 export async function current(client, selector, at, compared = "") {
-  const all = await client.instant(selector + compared, at), end = await lasting(client, selector, at, all);
+  const all = await client.instant(fresh(selector, at) + compared, at), end = await lasting(client, selector, at, all);
   return all.filter((x) => end(x.metric) === Infinity);
 }
 
