@@ -332,6 +332,40 @@ test("what waits for its first verdict is told apart from what has one", async (
   }
 });
 
+test("one bad value is one column, and nothing goes on being worse without data", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), now = Math.floor(Date.now() / 60000) * 60, said = [];
+  const l = { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds" }, batch = new Batch();
+  for (let t = now - 1200; t <= now; t += 60) {
+    batch.gauge("slo.evaluation.lag", {}, t, 0, "s");
+    if (t > now - 240) continue;
+    const value = t < now - 360 ? 0.6 : 1.2;
+    batch.gauge("slo.drift.observed", l, t, value);
+    batch.gauge("slo.drift.deviation", l, t, (value - 0.8) / 0.8, "1");
+    batch.gauge("slo.objective", l, t, 0.8);
+    for (const state of ["ok", "drifting", "degraded"]) batch.gauge("slo.drift.state", { ...l, state }, t, state === (value > 1 ? "degraded" : "ok") ? 1 : 0);
+  }
+  await batch.send(p.url);
+  const page = await open(chrome, `${c.url}?view=heatmap&from=${iso(now - 3600)}&to=${iso(now)}`);
+  try {
+    assert.match(await text(page, ".cellcount"), /1 min a column/);
+    await page.locator(".heatmap").focus();
+    await page.keyboard.press("ArrowDown");
+    for (let i = 0; i < 9; i++) {
+      said.push((await text(page, "[aria-live=polite]:not(#banner)")).replace(/.*: /, ""));
+      await page.keyboard.press("ArrowLeft");
+    }
+    assert.deepEqual(said, [...Array(4).fill("no data"), ...Array(3).fill("50 % worse, degraded"), ...Array(2).fill("25 % better")]);
+    await page.goto(`${c.url}?view=cell&slo_id=llm:chat:ttft:p95&from=${iso(now - 3600)}&to=${iso(now + 600)}`);
+    await loaded(page);
+    assert.match(squeeze(await text(page, ".facts + p")), new RegExp(`^at .* ${iso(now - 240).slice(11, 16)}:\\d\\d UTC, worse than promised from \\d\\d:\\d\\d(:\\d\\d)? to \\d\\d:\\d\\d(:\\d\\d)? \\([34] min( \\d+ s)?\\); no data since$`));
+    assert.match(squeeze(await text(page, ".facts")), /^observed 1.2 s ✕ ?degraded/);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
 test("which way is worse is told by the verdicts, whatever the class", async () => {
   const p = await prometheus(), c = await startConsole(p.url), now = Math.floor(Date.now() / 1000) - 5;
   // [slo_id, class, unit, objective, values, of which the first is kept and the second is not]

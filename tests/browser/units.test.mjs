@@ -71,6 +71,17 @@ test("what a collector said is over when it is silent and another tells of the s
   f(heard.cut([1, 2, 3], [900, 1000, 1100], 1000), [1, 2, NaN]);
 });
 
+test("a value stands for its window, and not until somebody notices", () => {
+  const none = NaN, minutes = (...lists) => heard.stride(lists, 60);
+  f(minutes([1, none, none, 2, none, none, 3], [none, none, none, 5, none, none, none]), 3);
+  f(minutes([1, 2, 3]), 1);
+  f(minutes([none, 1, none, none]), 1); // nothing tells how long its window is
+  f(minutes([1, ...Array(20).fill(none), 2]), 1); // two that stand alone
+  f(heard.hold([1, none, 2, none, none, 3, none, none], 2), [1, 1, 2, 2, 2, 3, 3, none]); // one a little late
+  f(heard.hold([none, 1, none, none, none, none, 2], 2), [none, 1, 1, none, none, none, 2]);
+  f([...heard.hold(Uint8Array.from([3, 0, 0, 0]), 2, [1, none, none, none])], [3, 3, 0, 0]);
+});
+
 test("the first window closes with its five minutes, plus what may be late", () => {
   f(waiting.closes(1200), 1530);
   f(waiting.closes(1499), 1530);

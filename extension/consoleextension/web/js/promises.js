@@ -6,7 +6,7 @@ import { stateOf } from "./palette.js";
 import * as format from "./format.js";
 import * as time from "./time.js";
 import { floorIds, isFloor, isShare, worseBy } from "./direction.js";
-import { current } from "./heard.js";
+import { current, hold, stride } from "./heard.js";
 import { cellKey, dimensions, promise, selector } from "./names.js";
 import { opened } from "./opened.js";
 import { badge, chips, filterBar, matches, nothingYet, spark } from "./parts.js";
@@ -68,9 +68,9 @@ const worst = (a, b) => (a === undefined || stateOf(b).rank > stateOf(a).rank ? 
 /** The worst value of each promise over the range, for the small lines: slo_id → values. */
 async function history(app, client) {
   if (!app.names.value) return new Map();
-  const g = time.grid(app.range, 60), floors = await floorIds(client, app.names, "value", app.range), of = (slo_id) => selector(app.names, "value", { slo_id });
+  const g = time.grid(app.range, 60), floors = await floorIds(client, app.names, "value", app.range), of = (slo_id) => `last_over_time(${selector(app.names, "value", { slo_id })}[${g.step}s])`;
   const { series } = await client.range(`max by (slo_id) (${of({ not: floors })}) or min by (slo_id) (${of(floors)})`, g);
-  return new Map(series.map(({ metric, values }) => [metric.slo_id, values]));
+  return new Map(series.map(({ metric, values }) => [metric.slo_id, hold(values, stride([values], g.step))]));
 }
 
 function show(root, app, { bar, groups, waiting, sparks }, open) {
