@@ -338,7 +338,7 @@ test("one bad value is one column, and nothing goes on being worse without data"
   for (let t = now - 1200; t <= now; t += 60) {
     batch.gauge("slo.evaluation.lag", {}, t, 0, "s");
     if (t > now - 240) continue;
-    const value = t < now - 360 ? 0.6 : 1.2;
+    const value = t < now - 360 ? 0.6 + (t % 7) / 1e5 : 1.2;
     batch.gauge("slo.drift.observed", l, t, value);
     batch.gauge("slo.drift.deviation", l, t, (value - 0.8) / 0.8, "1");
     batch.gauge("slo.objective", l, t, 0.8);
@@ -659,6 +659,84 @@ for (const [name, query] of Object.entries(everywhere)) {
     }, options);
   }
 }
+
+visit("a view that does not exist is the promises, and the address says so", () => full, async (page) => {
+  for (const query of ["?view=__proto__", "?view=constructor", "?view=toString", "?view=nonsense", "?view=cell", "?view=heatmap&sort=constructor", "?__proto__=x&constructor=y"]) {
+    await page.goto(`${full}${query}&${then}`);
+    await loaded(page);
+    assert.match(await text(page, "h1"), query.includes("heatmap") ? /^1 cell of 24/ : /^2 promises of 7/, query);
+    assert.equal(new URL(page.url()).searchParams.get("view"), query.includes("heatmap") ? "heatmap" : null, query);
+  }
+});
+
+visit("what was looked for is there again on the way back from a cell", () => `${full}?view=heatmap&${then}`, async (page) => {
+  await page.getByLabel("find").fill("H100");
+  const of = await text(page, ".cellcount");
+  for (const back of [() => page.keyboard.press("Escape"), () => page.getByRole("link", { name: "← heatmap" }).click()]) {
+    await page.locator(".worst a").first().click();
+    await page.locator(".facts").waitFor();
+    await loaded(page);
+    await back();
+    await page.locator(".heatmap").waitFor();
+    await loaded(page);
+    assert.equal(await page.getByLabel("find").inputValue(), "H100");
+    assert.equal(await text(page, ".cellcount"), of);
+    assert.match(of, /^8 of 24 cells/);
+  }
+});
+
+for (const width of [390, 320]) {
+  visit(`a budget that is overspent is read whole at ${width} pixels`, () => `${full}?${then}`, async (page) => {
+    assert.match(squeeze(await text(page, "td.budget")), /overspent by 31 %/);
+    assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll(".scroll, tr.promise, tr.promise > *")].filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => `${e.className}: ${e.scrollWidth} > ${e.clientWidth}`)), []);
+    const cut = await page.evaluate(() => [...document.querySelectorAll("tr.promise *")].filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.outerHTML.slice(0, 80)));
+    assert.deepEqual(cut, []);
+  }, { width, height: 800 });
+}
+
+test("while a backend is slow that is said, and when it fails the page keeps a heading", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), page = await open(chrome, c.url);
+  try {
+    let answer;
+    const asked = new Promise((done) => { answer = done; });
+    await page.route("**/api/v1/**", async (route) => { await asked; await route.abort().catch(() => {}); });
+    await page.goto(`${c.url}?view=heatmap`);
+    await page.locator(".asking").waitFor();
+    assert.match(squeeze(await text(page, "#view")), /^Asking for the metrics … http:\/\/127.* has not answered yet\.$/);
+    await accessible(page);
+    answer();
+    await page.locator(".error").waitFor();
+    await loaded(page);
+    assert.equal(await page.locator(".asking").count(), 0);
+    assert.match(await text(page, "h1"), /The metrics cannot be read/);
+    await accessible(page);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
+test("a label that is written from right to left does not turn its neighbours", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), t = Math.floor(Date.now() / 1000) - 5, batch = new Batch();
+  batch.gauge("slo.drift.deviation", { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", a: "\u202eabc", b: "west", c: "H100" }, t, 0.5, "1");
+  batch.gauge("slo.evaluation.lag", {}, t, 0, "s");
+  await batch.send(p.url);
+  const page = await open(chrome, `${c.url}?view=heatmap&from=now-15m&refresh=0`);
+  try {
+    await page.locator(".label bdi").nth(2).waitFor();
+    const lefts = (selector) => page.locator(selector).evaluateAll((all) => all.map((e) => e.getBoundingClientRect().left));
+    for (const row of [".label:not([hidden]) bdi", ".worst .chip"]) {
+      const at = await lefts(row);
+      assert.equal(at.length, 3, row);
+      assert.deepEqual(at, [...at].sort((x, y) => x - y), row);
+    }
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
 
 visit("colours are switched by a key, and stay", () => `${full}?${then}`, async (page) => {
   const dark = () => page.evaluate(() => document.documentElement.dataset.dark);

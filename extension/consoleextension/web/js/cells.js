@@ -147,7 +147,7 @@ export function arrange(rows, { q, sort, worse, by }) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   let shown = rows.filter((r) => (!worse || r.worst > 0 || r.states) && words.every((w) => r.search.includes(w)));
   if (by) shown = group(shown, by);
-  return shown.sort((a, b) => (orders[sort] ?? orders.now)(a, b) || byName(a, b));
+  return shown.sort((a, b) => ((Object.hasOwn(orders, sort) && orders[sort]) || orders.now)(a, b) || byName(a, b));
 }
 
 /**

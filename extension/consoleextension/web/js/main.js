@@ -48,7 +48,10 @@ let view, shown, loading, timer, first = true;
 function arrive() {
   const before = app.state;
   app.state = url.read();
-  if (!(app.state.view in views) || (app.state.view === "cell" && !app.state.slo_id)) app.state.view = "promises";
+  if (!Object.hasOwn(views, app.state.view) || (app.state.view === "cell" && !app.state.slo_id)) {
+    app.state.view = "promises";
+    history.replaceState(null, "", url.write(app.state)); // the address says what is shown
+  }
   const id = app.state.view === "cell" ? `cell ${app.state.slo_id} ${JSON.stringify(app.state.d)}` : app.state.view;
   const was = shown;
   if (id !== shown) {
@@ -75,7 +78,10 @@ async function load() {
   clearTimeout(timer);
   loading?.abort();
   const mine = (loading = new AbortController()), client = app.client(mine.signal);
-  const wait = setTimeout(() => { $("progress").hidden = false; }, slow);
+  const wait = setTimeout(() => {
+    $("progress").hidden = false;
+    if (!$("view").hasChildNodes()) replace($("view"), asking());
+  }, slow);
   app.range = time.resolve(app.state.from, app.state.to);
   app.evaluated = app.range.to;
   document.body.dataset.loaded = "no";
@@ -89,6 +95,7 @@ async function load() {
     tell($("error"), h("div", null, [...client.warnings].map((w) => h("p", { class: "note" }, w))));
   } catch (error) {
     if (error.name === "AbortError") return;
+    $("view").querySelector(".asking")?.remove();
     tell($("error"), trouble(error));
     if (!(error instanceof QueryError)) console.error(error);
   } finally {
@@ -135,6 +142,8 @@ async function late(client) {
   return banner(`Not evaluated since ${format.time(seen.value)}`, `That is ${format.duration(range.to - seen.value)} ago. No slo connector reports here any more: is the Collector running, and does what it sends arrive? Below is what was known last.`);
 }
 
+const asking = () => h("section", { class: "asking", role: "status" }, h("h1", null, "Asking for the metrics …"), h("p", { class: "muted" }, code(app.config.query_url), " has not answered yet."));
+
 const banner = (title, text) => h("section", { class: "banner" }, h("h2", null, h("span", { "aria-hidden": "true" }, "◷ "), title), h("p", null, text));
 
 function trouble(error) {
@@ -144,7 +153,7 @@ function trouble(error) {
     execution: ["The query was too much, or is not known to this backend: choose a shorter time range, or a filter."],
   }[error.kind];
   return h("section", { class: "error" },
-    h("h2", null, h("span", { "aria-hidden": "true" }, "⚠ "), error instanceof QueryError ? "The metrics cannot be read" : "The page made a mistake"),
+    h($("view").querySelector("h1") ? "h2" : "h1", null, h("span", { "aria-hidden": "true" }, "⚠ "), error instanceof QueryError ? "The metrics cannot be read" : "The page made a mistake"),
     h("p", null, error.message), advice && h("p", null, advice),
     error.query && h("details", null, h("summary", null, "The query"), h("pre", null, [].concat(error.query).join("\n"))),
     h("button", { type: "button", on: { click: () => load() } }, "Try again"));
