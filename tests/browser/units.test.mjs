@@ -145,6 +145,11 @@ test("a selector says what it means, whatever stands in a value", () => {
   f(prom.select("slo.state", { "cloud.region": 'a"b\\', tenant: ["x.y", "z"], slo_class: { not: ["a", "b.c"] } }), '{__name__="slo.state","cloud.region"="a\\"b\\\\",tenant=~"x\\\\.y|z",slo_class!~"a|b\\\\.c"}');
 });
 
+test("a label stands in a path, whatever it is called", () => {
+  f(["cloud.region", "app.kubernetes.io/name", "a..b", "é"].map(prom.inPath), ["cloud.region", "app.kubernetes.io%2Fname", "a..b", "%C3%A9"]);
+  f(["..", "../a", "a//b", "100%", "a_b?"].map(prom.inPath), ["U___2e__2e_", "U___2e__2e__2f_a", "U__a_2f__2f_b", "U__100_25_", "U__a__b_3f_"]);
+});
+
 test("a grid has steps that people think in, and lies still between two refreshes", () => {
   f(time.grid({ from: 0, to: 6 * 3600 }, 96, 60), { from: 0, to: 21600, step: 300 });
   f(time.grid({ from: 7, to: 7 + 6 * 3600 }, 96, 60), { from: 300, to: 21600, step: 300 });
