@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 )
@@ -66,8 +67,18 @@ func fail(w http.ResponseWriter, status int, kind, message string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": kind, "error": message}) // nobody is left to tell
 }
 
+// plain says whether a path leads where it seems to, however often whoever is on the way decodes it. A label may have a slash
+// in it, as of Kubernetes.
+func plain(decoded string) bool {
+	return path.Clean(decoded) == decoded && !strings.ContainsAny(decoded, `%?#\`)
+}
+
 func (p *proxy) pass(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
+	if !plain(r.URL.Path) {
+		fail(w, http.StatusBadRequest, "bad_data", "a label with .., //, %, ?, # or \\ in its name is asked for by its escaped name, U__…")
+		return
+	}
 	if r.Method == http.MethodPost {
 		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/x-www-form-urlencoded" {
 			fail(w, http.StatusUnsupportedMediaType, "bad_data", "a query that is posted is a form")

@@ -86,11 +86,19 @@ func TestNothingButReadingIsPassedOn(t *testing.T) {
 	f("PUT", "/api/v1/query", http.StatusMethodNotAllowed)
 	f("POST", "/api/v1/metadata", http.StatusMethodNotAllowed)
 	f("GET", "/api/v1/label/a%2F..%2F..%2Fadmin/other", http.StatusNotFound)
+	for _, label := range []string{
+		"..%2F..%2Fstatus%2Fconfig%3F", "..%2f..", "..%2f..%2fadmin", "..", "%2e%2e", "a%2F..%2Fb", "a%2F%2Fb",
+		"%252e%252e%252fstatus", "a%5C..%5Cb", "a%3Fb", "a%23b",
+	} {
+		request, err := http.NewRequest(http.MethodGet, c.url+"/api/v1/label/"+label+"/values", http.NoBody)
+		require.NoError(t, err)
+		assert.NotEqual(t, http.StatusOK, do(t, request).status, label)
+	}
 	assert.Empty(t, got)
 
-	f("GET", "/api/v1/label/..%2F..%2Fstatus%2Fconfig%3F/values", http.StatusOK)
+	f("GET", "/api/v1/label/app.kubernetes.io%2Fname/values", http.StatusOK)
 	require.Len(t, got, 1)
-	assert.Equal(t, "/api/v1/label/..%2F..%2Fstatus%2Fconfig%3F/values", got[0].path, "a slash in a label stays a part of it")
+	assert.Equal(t, "/api/v1/label/app.kubernetes.io%2Fname/values", got[0].path, "a slash in a label stays a part of it")
 }
 
 func TestAPostedQueryIsAFormOfBoundedLength(t *testing.T) {

@@ -221,6 +221,23 @@ test("verdicts that fall behind are told, and by how much", async () => {
   }
 });
 
+test("who fell silent is told before the backend forgets, with what was known then", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), last = Math.floor(Date.now() / 1000) - 200, batch = new Batch();
+  batch.gauge("slo.evaluation.lag", {}, last, 0, "s");
+  batch.gauge("slo.state", { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", state: "ok" }, last, 1);
+  await batch.send(p.url);
+  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  try {
+    assert.match(squeeze(await text(page, ".banner")), /^◷ Not evaluated since .*\d\d:\d\d That is 3 min \d+ s ago/);
+    assert.ok((await text(page, ".counts")).includes(`${iso(last).slice(11, 19)} UTC`), await text(page, ".counts"));
+    assert.equal(await page.locator("tr.promise").count(), 1);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
 test("a Collector without an engine, and one whose first window is open, are told apart", async () => {
   const p = await prometheus(), c = await startConsole(p.url), now = Date.now() / 1000, first = new Batch(), then = new Batch();
   first.gauge("slo.evaluation.lag", {}, now - 5, 0, "s");
@@ -245,6 +262,103 @@ test("a Collector without an engine, and one whose first window is open, are tol
     await loaded(page);
     assert.match(squeeze(await text(page, ".empty")), /^No window has closed yet Events are counted since/);
     assert.deepEqual(page.complaints, []);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
+/** Promises as the connector tells of them at a time: [[name, tenant or nothing, verdict, value or nothing, budget left]]. */
+async function told(p, t, groups) {
+  const batch = new Batch();
+  for (const [name, tenant, verdict, value, left] of groups) {
+    const l = { slo_id: `llm:chat:${name}`, service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", ...(tenant && { tenant }) };
+    for (const state of ["ok", "at_risk", "violated", "no_data"]) batch.gauge("slo.state", { ...l, state }, t, state === verdict ? 1 : 0);
+    batch.gauge("slo.objective", l, t, 0.8);
+    if (value !== undefined) batch.gauge("slo.sli.value", l, t, value);
+    if (left !== undefined) batch.gauge("slo.error_budget.remaining", l, t, left, "1");
+  }
+  batch.gauge("slo.evaluation.lag", {}, t, 0, "s");
+  await batch.send(p.url);
+}
+
+test("no data is not kept, an overspent budget is told, and what was seen before is not told as seen now", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), t = Math.floor(Date.now() / 1000) - 5;
+  await told(p, t, [["ttft:p95", "", "ok", 0.4, -6.37], ["e2e:p99", "", "no_data", 2.824], ["e2e:p50", "", "no_data"]]);
+  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  try {
+    assert.equal(await text(page, "h1"), "1 promise of 3 kept, 2 without a verdict, 1 error budget overspent");
+    assert.match(squeeze(await text(page, "tr.promise:has-text('p99')")), /○ ?no data chat e2e p99 latency – objective ≤ 800 ms/);
+    await told(p, t + 1, [["e2e:p99", "", "ok", 0.4, 1], ["e2e:p50", "", "ok", 0.4, 1]]);
+    await page.keyboard.press("r");
+    await page.waitForFunction(() => document.querySelector("h1").innerText === "All promises kept, 1 error budget overspent");
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
+test("one idle group does not empty the row of a promise that others keep, and says so itself", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), t = Math.floor(Date.now() / 1000) - 5;
+  await told(p, t, [["ttft:p95", "acme", "ok", 0.4, 0.9], ["ttft:p95", "idle", "no_data"], ["ttft:p95", "beta", "ok", 0.6, 0.7]]);
+  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  try {
+    assert.equal(await text(page, "h1"), "All promises kept");
+    assert.match(squeeze(await text(page, "tr.promise")), /✓ ?ok chat ttft p95 latency ▸ 3 groups, 1 without data 600 ms objective ≤ 800 ms/);
+    await page.getByRole("button", { name: "3 groups" }).click();
+    assert.match(squeeze((await page.locator("tr.group").allInnerTexts()).at(-1)), /○ ?no data tenant idle –/);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
+test("what waits for its first verdict is told apart from what has one", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), t = Math.floor(Date.now() / 1000) - 5, batch = new Batch();
+  await told(p, t, [["ttft:p95", "", "violated", 1.2, 0], ["e2e:p99", "", "no_data"]]);
+  batch.counter("slo.sli.events", { slo_id: "llm:chat:e2e:p99", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", outcome: "good" }, t, 12, "{event}");
+  await batch.send(p.url);
+  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  try {
+    assert.equal(await text(page, "h1"), "1 promise of 2 violated");
+    assert.match(squeeze(await text(page, ".lead")), /^Of 1 promise the first window is open\. Events are counted since/);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
+test("one bad value is one column, and nothing goes on being worse without data", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), now = Math.floor(Date.now() / 60000) * 60, said = [];
+  const l = { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds" }, batch = new Batch();
+  for (let t = now - 1200; t <= now; t += 60) {
+    batch.gauge("slo.evaluation.lag", {}, t, 0, "s");
+    if (t > now - 240) continue;
+    const value = t < now - 360 ? 0.6 + (t % 7) / 1e5 : 1.2;
+    batch.gauge("slo.drift.observed", l, t, value);
+    batch.gauge("slo.drift.deviation", l, t, (value - 0.8) / 0.8, "1");
+    batch.gauge("slo.objective", l, t, 0.8);
+    for (const state of ["ok", "drifting", "degraded"]) batch.gauge("slo.drift.state", { ...l, state }, t, state === (value > 1 ? "degraded" : "ok") ? 1 : 0);
+  }
+  await batch.send(p.url);
+  const page = await open(chrome, `${c.url}?view=heatmap&from=${iso(now - 3600)}&to=${iso(now)}`);
+  try {
+    assert.match(await text(page, ".cellcount"), /1 min a column/);
+    await page.locator(".heatmap").focus();
+    await page.keyboard.press("ArrowDown");
+    for (let i = 0; i < 9; i++) {
+      said.push((await text(page, "[aria-live=polite]:not(#banner)")).replace(/.*: /, ""));
+      await page.keyboard.press("ArrowLeft");
+    }
+    assert.deepEqual(said, [...Array(4).fill("no data"), ...Array(3).fill("50 % worse, degraded"), ...Array(2).fill("25 % better")]);
+    await page.goto(`${c.url}?view=cell&slo_id=llm:chat:ttft:p95&from=${iso(now - 3600)}&to=${iso(now + 600)}`);
+    await loaded(page);
+    assert.match(squeeze(await text(page, ".facts + p")), new RegExp(`^at .* ${iso(now - 240).slice(11, 16)}:\\d\\d UTC, worse than promised from \\d\\d:\\d\\d(:\\d\\d)? to \\d\\d:\\d\\d(:\\d\\d)? \\([34] min( \\d+ s)?\\); no data since$`));
+    assert.match(squeeze(await text(page, ".facts")), /^observed 1.2 s ✕ ?degraded/);
   } finally {
     await page.context().close();
     await c.stop();
@@ -545,6 +659,84 @@ for (const [name, query] of Object.entries(everywhere)) {
     }, options);
   }
 }
+
+visit("a view that does not exist is the promises, and the address says so", () => full, async (page) => {
+  for (const query of ["?view=__proto__", "?view=constructor", "?view=toString", "?view=nonsense", "?view=cell", "?view=heatmap&sort=constructor", "?__proto__=x&constructor=y"]) {
+    await page.goto(`${full}${query}&${then}`);
+    await loaded(page);
+    assert.match(await text(page, "h1"), query.includes("heatmap") ? /^1 cell of 24/ : /^2 promises of 7/, query);
+    assert.equal(new URL(page.url()).searchParams.get("view"), query.includes("heatmap") ? "heatmap" : null, query);
+  }
+});
+
+visit("what was looked for is there again on the way back from a cell", () => `${full}?view=heatmap&${then}`, async (page) => {
+  await page.getByLabel("find").fill("H100");
+  const of = await text(page, ".cellcount");
+  for (const back of [() => page.keyboard.press("Escape"), () => page.getByRole("link", { name: "← heatmap" }).click()]) {
+    await page.locator(".worst a").first().click();
+    await page.locator(".facts").waitFor();
+    await loaded(page);
+    await back();
+    await page.locator(".heatmap").waitFor();
+    await loaded(page);
+    assert.equal(await page.getByLabel("find").inputValue(), "H100");
+    assert.equal(await text(page, ".cellcount"), of);
+    assert.match(of, /^8 of 24 cells/);
+  }
+});
+
+for (const width of [390, 320]) {
+  visit(`a budget that is overspent is read whole at ${width} pixels`, () => `${full}?${then}`, async (page) => {
+    assert.match(squeeze(await text(page, "td.budget")), /overspent by 31 %/);
+    assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll(".scroll, tr.promise, tr.promise > *")].filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => `${e.className}: ${e.scrollWidth} > ${e.clientWidth}`)), []);
+    const cut = await page.evaluate(() => [...document.querySelectorAll("tr.promise *")].filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.outerHTML.slice(0, 80)));
+    assert.deepEqual(cut, []);
+  }, { width, height: 800 });
+}
+
+test("while a backend is slow that is said, and when it fails the page keeps a heading", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), page = await open(chrome, c.url);
+  try {
+    let answer;
+    const asked = new Promise((done) => { answer = done; });
+    await page.route("**/api/v1/**", async (route) => { await asked; await route.abort().catch(() => {}); });
+    await page.goto(`${c.url}?view=heatmap`);
+    await page.locator(".asking").waitFor();
+    assert.match(squeeze(await text(page, "#view")), /^Asking for the metrics … http:\/\/127.* has not answered yet\.$/);
+    await accessible(page);
+    answer();
+    await page.locator(".error").waitFor();
+    await loaded(page);
+    assert.equal(await page.locator(".asking").count(), 0);
+    assert.match(await text(page, "h1"), /The metrics cannot be read/);
+    await accessible(page);
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
+
+test("a label that is written from right to left does not turn its neighbours", async () => {
+  const p = await prometheus(), c = await startConsole(p.url), t = Math.floor(Date.now() / 1000) - 5, batch = new Batch();
+  batch.gauge("slo.drift.deviation", { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", a: "\u202eabc", b: "west", c: "H100" }, t, 0.5, "1");
+  batch.gauge("slo.evaluation.lag", {}, t, 0, "s");
+  await batch.send(p.url);
+  const page = await open(chrome, `${c.url}?view=heatmap&from=now-15m&refresh=0`);
+  try {
+    await page.locator(".label bdi").nth(2).waitFor();
+    const lefts = (selector) => page.locator(selector).evaluateAll((all) => all.map((e) => e.getBoundingClientRect().left));
+    for (const row of [".label:not([hidden]) bdi", ".worst .chip"]) {
+      const at = await lefts(row);
+      assert.equal(at.length, 3, row);
+      assert.deepEqual(at, [...at].sort((x, y) => x - y), row);
+    }
+  } finally {
+    await page.context().close();
+    await c.stop();
+    await p.stop();
+  }
+});
 
 visit("colours are switched by a key, and stay", () => `${full}?${then}`, async (page) => {
   const dark = () => page.evaluate(() => document.documentElement.dataset.dark);

@@ -71,6 +71,17 @@ test("what a collector said is over when it is silent and another tells of the s
   f(heard.cut([1, 2, 3], [900, 1000, 1100], 1000), [1, 2, NaN]);
 });
 
+test("a value stands for its window, and not until somebody notices", () => {
+  const none = NaN, minutes = (...lists) => heard.stride(lists, 60);
+  f(minutes([1, none, none, 2, none, none, 3], [none, none, none, 5, none, none, none]), 3);
+  f(minutes([1, 2, 3]), 1);
+  f(minutes([none, 1, none, none]), 1); // nothing tells how long its window is
+  f(minutes([1, ...Array(20).fill(none), 2]), 1); // two that stand alone
+  f(heard.hold([1, none, 2, none, none, 3, none, none], 2), [1, 1, 2, 2, 2, 3, 3, none]); // one a little late
+  f(heard.hold([none, 1, none, none, none, none, 2], 2), [none, 1, 1, none, none, none, 2]);
+  f([...heard.hold(Uint8Array.from([3, 0, 0, 0]), 2, [1, none, none, none])], [3, 3, 0, 0]);
+});
+
 test("the first window closes with its five minutes, plus what may be late", () => {
   f(waiting.closes(1200), 1530);
   f(waiting.closes(1499), 1530);
@@ -132,6 +143,11 @@ test("what says which collector spoke is no dimension", () => {
 
 test("a selector says what it means, whatever stands in a value", () => {
   f(prom.select("slo.state", { "cloud.region": 'a"b\\', tenant: ["x.y", "z"], slo_class: { not: ["a", "b.c"] } }), '{__name__="slo.state","cloud.region"="a\\"b\\\\",tenant=~"x\\\\.y|z",slo_class!~"a|b\\\\.c"}');
+});
+
+test("a label stands in a path, whatever it is called", () => {
+  f(["cloud.region", "app.kubernetes.io/name", "a..b", "é"].map(prom.inPath), ["cloud.region", "app.kubernetes.io%2Fname", "a..b", "%C3%A9"]);
+  f(["..", "../a", "a//b", "100%", "a_b?"].map(prom.inPath), ["U___2e__2e_", "U___2e__2e__2f_a", "U__a_2f__2f_b", "U__100_25_", "U__a__b_3f_"]);
 });
 
 test("a grid has steps that people think in, and lies still between two refreshes", () => {

@@ -8,6 +8,7 @@ import * as format from "./format.js";
 
 const ticks = [10, 30, 60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 const degraded = stateOf("degraded").rank;
+const part = (text) => h("bdi", null, text); // whichever way it is written, its neighbours are not turned
 const axisHeight = 22, gap = 1;
 
 /**
@@ -140,7 +141,7 @@ export function makeHeatmap(on) {
       p.row = row;
       p.sign.textContent = row.state ? stateOf(row.state).symbol : row.now > 0 ? "▲" : "";
       p.name.textContent = row.title;
-      p.text.textContent = row.label ? `${row.of || "∅"} (${row.size})` : Object.values(row.dims).join(" · ");
+      p.text.replaceChildren(...(row.label ? [part(row.of || "∅"), ` (${row.size})`] : Object.values(row.dims).flatMap((v, i) => (i > 0 ? [" · ", part(v)] : [part(v)]))));
       p.label.title = `${row.title} ${row.text}`;
     });
   }

@@ -9,7 +9,7 @@ import { joined } from "./cells.js";
 import { isFloor, isShare, worseBy } from "./direction.js";
 import { distribution, spreadFigure } from "./distribution.js";
 import { explanation } from "./explanation.js";
-import { current, cut, lasting } from "./heard.js";
+import { current, cut, fresh, hold, lasting, stride } from "./heard.js";
 import { cellKey, dimensions, promise, selector } from "./names.js";
 import { badge, chips, nothingYet, stateStrips, table, trace } from "./parts.js";
 import { stateOf } from "./palette.js";
@@ -37,9 +37,10 @@ async function load(app, client) {
   const range = async (k, matchers, label, wanted) => {
     if (!names[k]) return [];
     const q = selector(names, k, { ...of, ...matchers });
-    const [{ times, series }, now] = await Promise.all([client.range(q, grid), client.instant(q, at)]), found = wanted(series);
+    // Only what a sample is there for: a backend would repeat the last one for minutes.
+    const [{ times, series }, now] = await Promise.all([client.range(`last_over_time(${q}[${grid.step}s])`, grid), client.instant(fresh(q, at), at)]), found = wanted(series), n = stride(found.map((x) => x.values), grid.step);
     const then = new Map(now.map((x) => [JSON.stringify(x.metric), x.value])), end = await lasting(client, q, at, found);
-    return joined(found.map((x) => ({ ...x, values: cut(x.values, times, end(x.metric)), now: end(x.metric) === Infinity ? then.get(JSON.stringify(x.metric)) : undefined })), (m) => m[label]);
+    return joined(found.map((x) => ({ ...x, values: cut(hold(x.values, n), times, end(x.metric)), now: end(x.metric) === Infinity ? then.get(JSON.stringify(x.metric)) : undefined })), (m) => m[label]);
   };
   const exactly = (list) => list.filter((x) => cellKey(x.metric) === key), covering = (list) => finest(list, state.d);
   const [drifted, value, objective, base, drift, judged, inside, explained, spread, earlier, events, violations] = await Promise.all([
@@ -50,7 +51,7 @@ async function load(app, client) {
     range("drift", state.d, "state", exactly),
     range("state", {}, "state", covering),
     within(app, client, key, at),
-    names.explanation ? client.instant(selector(names, "explanation", of), at) : [],
+    names.explanation ? client.instant(fresh(selector(names, "explanation", of), at), at) : [],
     distribution(app, client, state, at),
     before < at - 600 ? distribution(app, client, state, before) : undefined,
     names.events ? client.exemplars(selector(names, "events", { ...of, outcome: "bad" }), app.range) : [],
@@ -100,9 +101,13 @@ function show(app, c) {
     h("p", null, chips(Object.keys(app.state.d).length ? app.state.d : { group: "all" })));
   if (c.observed.length === 0 && c.inside.length === 0) return [head, empty("Nothing is known of this cell in this time range", "Choose a longer time range above: the cell may have come later, or gone.")];
   const index = Math.max(0, Math.min(c.times.length - 1, Math.round((c.at - c.times[0]) / (c.times[1] - c.times[0]))));
-  const near = ({ now, values }) => now ?? (Number.isFinite(values[index]) ? values[index] : last(values));
-  const seen = { observed: c.observed[0] && near(c.observed[0]), objective: c.objective[0] ? near(c.objective[0]) : Number(c.metric.target) };
-  const verdicts = [...c.drift, ...c.judged].filter((x) => near(x) === 1).map((x) => x.metric.state).sort((a, b) => stateOf(b).rank - stateOf(a).rank);
+  // What is told is of the time that is asked for, or of the last before it of which anything is known.
+  const known = c.observed[0]?.values.findLastIndex((v, i) => i <= index && Number.isFinite(v)) ?? index, gone = c.observed.length > 0 && known < index - 1 && (known >= 0 || c.observed[0].now === undefined);
+  const then = { index: gone ? known : index, time: gone ? c.times[known] : c.at, gone: gone && known >= 0 };
+  const exact = ({ now, values }) => (gone ? undefined : now) ?? values[then.index];
+  const near = (x) => (Number.isFinite(exact(x)) ? exact(x) : last(x.values));
+  const seen = { observed: c.observed[0] && exact(c.observed[0]), objective: c.objective[0] ? near(c.objective[0]) : Number(c.metric.target) };
+  const verdicts = [...c.drift, ...c.judged].filter((x) => exact(x) === 1).map((x) => x.metric.state).sort((a, b) => stateOf(b).rank - stateOf(a).rank);
   const baselines = Object.keys(normal).map((k) => c.base.find((b) => b.metric.baseline === k)).filter(Boolean).map((b) => ({ ...normal[b.metric.baseline], values: b.values, value: near(b) }));
   const compare = (a, b) => difference(c.metric, a, b);
   const facts = [
@@ -120,7 +125,7 @@ function show(app, c) {
   return [
     head,
     h("dl", { class: "facts" }, facts.map(([term, big, small]) => h("div", null, h("dt", null, term), h("dd", null, h("span", { class: "big" }, big), small && h("div", { class: "small" }, small))))),
-    h("p", { class: "muted" }, `at ${format.fullTime(c.at)}`, since(c, seen.objective)),
+    h("p", { class: "muted" }, `at ${format.fullTime(then.time ?? c.at)}`, since(c, seen.objective, then), then.gone && "; no data since"),
     explanation(app, c),
     inside(app, c),
     lines && chart({ title: "Observed against objective and baselines", times: c.times, lines, unit, height: 260, onZoom: zoom, at: c.at }),
@@ -150,18 +155,18 @@ function difference(metric, a, b) {
 const relation = (a, b) => (a === undefined || Math.abs(a - b) / b < 0.005 ? "at" : `${format.signed((a - b) / b)} against`);
 
 /** Since when it is worse than promised without a pause, as far as the range goes. */
-function since(c, objective) {
+function since(c, objective, { index: end, time: until, gone }) {
   if (c.observed.length === 0) return null;
-  const { values } = c.observed[0], end = c.times.findLastIndex((t) => t <= c.at), way = worseBy(c.metric);
-  let i = end;
-  while (i >= 0 && Number.isNaN(values[i])) i--;
-  let from = -1;
-  for (; i >= 0 && !(way * (values[i] - (c.objective[0]?.values[i] ?? objective)) <= 0); i--) if (Number.isFinite(values[i])) from = i;
+  const { values, now } = c.observed[0], way = worseBy(c.metric), promised = (i) => { const v = c.objective[0]?.values[i]; return Number.isFinite(v) ? v : objective; };
+  let from = -1, i = end;
+  if (!gone && now !== undefined && Number.isNaN(values[i])) i--; // the column that goes on
+  for (; way * (values[i] - promised(i)) > 0; i--) from = i;
   if (from < 0) return null;
   // The window that is told of by the first bad value began when the one before it was told.
   let begin = from;
   if (Number.isFinite(values[from - 1])) for (begin = from - 1; values[begin - 1] === values[begin]; ) begin--;
-  return h("span", { class: "over" }, from === 0 ? ", worse than promised all along" : `, worse than promised since ${format.time(c.times[begin], c.times[1] - c.times[0])} (${format.duration(c.at - c.times[begin])})`);
+  const at = (t) => format.time(t, c.times[1] - c.times[0]), long = ` (${format.duration(until - c.times[begin])})`;
+  return h("span", { class: "over" }, from === 0 ? ", worse than promised all along" : `, worse than promised ${gone ? `from ${at(c.times[begin])} to ${at(until)}` : `since ${at(c.times[begin])}`}${long}`);
 }
 
 const insideShown = 6;

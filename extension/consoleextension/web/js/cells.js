@@ -4,12 +4,11 @@
 import * as time from "./time.js";
 import { stateOf } from "./palette.js";
 import { floorIds, worseBy } from "./direction.js";
-import { cut, lasting } from "./heard.js";
+import { cut, fresh, hold, lasting, stride } from "./heard.js";
 import { cellKey, dimensions, promise, selector } from "./names.js";
 
 export const columns = 96;
 export const mostCells = 20000;
-const held = 300; // seconds for which a backend gives a value again, so that windows longer than a column leave no gaps
 
 /** What there is to colour by, the first one being the usual: what is observed against what is promised or normal. */
 export function measures(names) {
@@ -29,16 +28,14 @@ export const cellMetric = (names) => (names.deviation ? "deviation" : "value");
 export async function load(app, client) {
   const { names, state } = app, grid = time.stepsUntil(app.range, columns, 10);
   const floors = await floorIds(client, names, cellMetric(names), app.range);
-  const within = (fn, selected) => {
-    const worst = `${fn}_over_time(${selected}[${grid.step}s])`;
-    return grid.step < held ? `(${worst} or ${selected} + 0)` : worst;
-  };
+  // Only what a sample is there for: a backend would repeat the last one for minutes.
+  const within = (fn, selected) => `${fn}_over_time(${selected}[${grid.step}s])`;
   const drifting = names.drift && selector(names, "drift", { ...state.f, state: ["drifting", "degraded"] });
   const [{ times, series }, now, { series: bent }, bends] = await Promise.all([
     client.range(query(names, state, floors, within), grid, mostCells),
-    client.instant(query(names, state, floors, (_, selected) => selected), app.evaluated),
+    client.instant(query(names, state, floors, (_, selected) => fresh(selected, app.evaluated)), app.evaluated),
     drifting ? client.range(`${within("max", drifting)} == 1`, grid, 2 * mostCells) : { series: [] },
-    drifting ? client.instant(`${drifting} == 1`, app.evaluated) : [],
+    drifting ? client.instant(`${fresh(drifting, app.evaluated)} == 1`, app.evaluated) : [],
   ]);
   const source = selector(names, state.measure === "dynamic" || state.measure === "frozen" ? "observed" : state.measure === "ratio" ? "ratio" : cellMetric(names), state.f);
   const end = await lasting(client, source, app.evaluated, series);
@@ -63,7 +60,15 @@ export async function load(app, client) {
     const row = rows.get(cellKey(metric));
     if (row && end(metric) === Infinity && stateOf(metric.state).rank > rank(row)) row.state = metric.state;
   }
-  const all = [...rows.values()], first = time.firstKnown(times.length, all.map((row) => row.values)), empty = time.lead(times.length, first);
+  const all = [...rows.values()], strides = new Map();
+  for (const [id, of] of Map.groupBy(all, (row) => row.metric.slo_id)) strides.set(id, stride(of.map((row) => row.values), grid.step));
+  for (const row of all) {
+    const n = strides.get(row.metric.slo_id);
+    if (n === 1) continue;
+    row.states &&= hold(row.states, n, row.values);
+    row.values = hold(row.values, n);
+  }
+  const first = time.firstKnown(times.length, all.map((row) => row.values)), empty = time.lead(times.length, first);
   for (const row of all) {
     row.values = row.values.subarray(empty);
     row.states = row.states?.subarray(empty);
@@ -142,7 +147,7 @@ export function arrange(rows, { q, sort, worse, by }) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   let shown = rows.filter((r) => (!worse || r.worst > 0 || r.states) && words.every((w) => r.search.includes(w)));
   if (by) shown = group(shown, by);
-  return shown.sort((a, b) => (orders[sort] ?? orders.now)(a, b) || byName(a, b));
+  return shown.sort((a, b) => ((Object.hasOwn(orders, sort) && orders[sort]) || orders.now)(a, b) || byName(a, b));
 }
 
 /**

@@ -20,6 +20,7 @@ import * as gpus from "./gpus.js";
 const views = { promises, heatmap, violations, coupling, gpus, cell };
 const tabs = [["promises", "Promises"], ["heatmap", "Heatmap"], ["violations", "Violations"], ["coupling", "Throughput"], ["gpus", "GPUs"]];
 const behind = 300; // seconds after which verdicts are old
+const silent = 90; // seconds after which nobody speaks any more: how far behind they are is told at least once a minute
 const slow = 150; // milliseconds after which waiting is shown
 const $ = (id) => document.getElementById(id);
 
@@ -47,7 +48,10 @@ let view, shown, loading, timer, first = true;
 function arrive() {
   const before = app.state;
   app.state = url.read();
-  if (!(app.state.view in views) || (app.state.view === "cell" && !app.state.slo_id)) app.state.view = "promises";
+  if (!Object.hasOwn(views, app.state.view) || (app.state.view === "cell" && !app.state.slo_id)) {
+    app.state.view = "promises";
+    history.replaceState(null, "", url.write(app.state)); // the address says what is shown
+  }
   const id = app.state.view === "cell" ? `cell ${app.state.slo_id} ${JSON.stringify(app.state.d)}` : app.state.view;
   const was = shown;
   if (id !== shown) {
@@ -74,7 +78,10 @@ async function load() {
   clearTimeout(timer);
   loading?.abort();
   const mine = (loading = new AbortController()), client = app.client(mine.signal);
-  const wait = setTimeout(() => { $("progress").hidden = false; }, slow);
+  const wait = setTimeout(() => {
+    $("progress").hidden = false;
+    if (!$("view").hasChildNodes()) replace($("view"), asking());
+  }, slow);
   app.range = time.resolve(app.state.from, app.state.to);
   app.evaluated = app.range.to;
   document.body.dataset.loaded = "no";
@@ -88,6 +95,7 @@ async function load() {
     tell($("error"), h("div", null, [...client.warnings].map((w) => h("p", { class: "note" }, w))));
   } catch (error) {
     if (error.name === "AbortError") return;
+    $("view").querySelector(".asking")?.remove();
     tell($("error"), trouble(error));
     if (!(error instanceof QueryError)) console.error(error);
   } finally {
@@ -119,18 +127,22 @@ async function late(client) {
   const { names, range } = app, key = names.lag ? "lag" : "state";
   if (!names[key]) return null;
   const sel = selector(names, key);
-  const [[now], [growth]] = names.lag ? await Promise.all([client.instant(`max(${sel})`, range.to), client.instant(`max(delta(${sel}[10m]))`, range.to)]) : [await client.instant(`max(${sel})`, range.to), []];
-  if (now && !names.lag) return banner("Nobody says how far behind the verdicts are", "slo_evaluation_lag_seconds is absent: switch slo.evaluation.lag on in the slo connector, or look whether it is dropped on its way.");
-  if (now) {
+  // A backend repeats for minutes what was said last, so that what counts is when that was.
+  const ask = (query) => client.instant(`max(${query})`, range.to), [[heard], [now], [growth]] = await Promise.all([ask(`timestamp(${sel})`), ask(sel), names.lag ? ask(`delta(${sel}[10m])`) : []]);
+  const speaking = heard && range.to - heard.value <= silent;
+  if (speaking && !names.lag) return banner("Nobody says how far behind the verdicts are", "slo_evaluation_lag_seconds is absent: switch slo.evaluation.lag on in the slo connector, or look whether it is dropped on its way.");
+  if (speaking) {
     const lag = now.value;
     if (lag < behind && !(lag > 120 && growth?.value > 60)) return null;
     return banner(`Not evaluated since ${format.time(range.to - lag)}`, `The verdicts are ${format.duration(lag)} behind${growth?.value > 60 ? ", and fall further behind" : ""}: data comes late, or not at all.`);
   }
-  const [seen] = await client.instant(`max(max_over_time(timestamp(${sel})[${Math.max(range.to - range.from, 86400)}s:1m]))`, range.to);
+  const [seen] = heard ? [heard] : await ask(`max_over_time(timestamp(${sel})[${Math.max(range.to - range.from, 86400)}s:1m])`);
   if (!seen) return null;
   app.evaluated = seen.value;
   return banner(`Not evaluated since ${format.time(seen.value)}`, `That is ${format.duration(range.to - seen.value)} ago. No slo connector reports here any more: is the Collector running, and does what it sends arrive? Below is what was known last.`);
 }
+
+const asking = () => h("section", { class: "asking", role: "status" }, h("h1", null, "Asking for the metrics …"), h("p", { class: "muted" }, code(app.config.query_url), " has not answered yet."));
 
 const banner = (title, text) => h("section", { class: "banner" }, h("h2", null, h("span", { "aria-hidden": "true" }, "◷ "), title), h("p", null, text));
 
@@ -141,7 +153,7 @@ function trouble(error) {
     execution: ["The query was too much, or is not known to this backend: choose a shorter time range, or a filter."],
   }[error.kind];
   return h("section", { class: "error" },
-    h("h2", null, h("span", { "aria-hidden": "true" }, "⚠ "), error instanceof QueryError ? "The metrics cannot be read" : "The page made a mistake"),
+    h($("view").querySelector("h1") ? "h2" : "h1", null, h("span", { "aria-hidden": "true" }, "⚠ "), error instanceof QueryError ? "The metrics cannot be read" : "The page made a mistake"),
     h("p", null, error.message), advice && h("p", null, advice),
     error.query && h("details", null, h("summary", null, "The query"), h("pre", null, [].concat(error.query).join("\n"))),
     h("button", { type: "button", on: { click: () => load() } }, "Try again"));

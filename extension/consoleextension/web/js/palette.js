@@ -19,7 +19,7 @@ export const states = {
 };
 
 const unknown = { symbol: "?", text: "unknown", rank: 1 };
-export const stateOf = (name) => states[name] ?? { ...unknown, text: name ?? unknown.text };
+export const stateOf = (name) => (Object.hasOwn(states, name) && states[name]) || { ...unknown, text: name ?? unknown.text };
 
 /** A colour of the style sheet. */
 export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

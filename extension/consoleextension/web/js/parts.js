@@ -4,6 +4,7 @@
 import { h, s, code, emptyView } from "./dom.js";
 import { stateOf } from "./palette.js";
 import * as format from "./format.js";
+import { inPath } from "./prom.js";
 import { canonical, isDimension, selector } from "./names.js";
 import { counting, sentence } from "./waiting.js";
 
@@ -51,7 +52,7 @@ const kept = keep();
 export async function filterBar(app, client, key, except = []) {
   const match = selector(app.names, key), all = await client.labels(match, app.range);
   const offered = ["service", "slo_class", "tenant", ...all.filter((l) => isDimension(l) && l !== "tenant")].filter((l, i, a) => all.includes(l) && a.indexOf(l) === i && !except.includes(l));
-  const lists = await Promise.all(offered.slice(0, 12).map(async (l) => [l, (await client.values(encodeURIComponent(l), match, app.range)).sort()]));
+  const lists = await Promise.all(offered.slice(0, 12).map(async (l) => [l, (await client.values(inPath(l), match, app.range)).sort()]));
   const bar = kept([lists, app.state.f, app.state.view], () => makeBar(app, lists)), find = bar.querySelector("#find");
   if (find !== document.activeElement) find.value = app.state.q;
   return bar;

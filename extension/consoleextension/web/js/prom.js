@@ -92,6 +92,10 @@ export class Client {
   }
 }
 
+/** A label's name in a path. One that a path cannot hold safely has the escaped form that Prometheus reads as well. */
+export const inPath = (label) => (!/[%?#\\]|(^|\/)\.{0,2}(\/|$)/.test(label) ? encodeURIComponent(label)
+  : `U__${[...label].map((c) => (/[a-zA-Z0-9:]/.test(c) ? c : c === "_" ? "__" : `_${c.codePointAt(0).toString(16)}_`)).join("")}`);
+
 const plain = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 const quote = (text) => JSON.stringify(text);
 

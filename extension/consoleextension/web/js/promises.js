@@ -6,7 +6,7 @@ import { stateOf } from "./palette.js";
 import * as format from "./format.js";
 import * as time from "./time.js";
 import { floorIds, isFloor, isShare, worseBy } from "./direction.js";
-import { current } from "./heard.js";
+import { current, hold, stride } from "./heard.js";
 import { cellKey, dimensions, promise, selector } from "./names.js";
 import { opened } from "./opened.js";
 import { badge, chips, filterBar, matches, nothingYet, spark } from "./parts.js";
@@ -57,6 +57,7 @@ async function load(app, client) {
   const waiting = all.some(open) ? await counting(app, client) : new Map();
   for (const g of all) {
     g.objective ??= Number(g.metric.target);
+    if (g.state === "no_data") g.value = g.lower = g.upper = undefined; // what was seen before is not seen now
     if (open(g) && waiting.has(g.metric.slo_id)) g.state = "waiting";
   }
   return { groups: all, waiting };
@@ -67,9 +68,9 @@ const worst = (a, b) => (a === undefined || stateOf(b).rank > stateOf(a).rank ? 
 /** The worst value of each promise over the range, for the small lines: slo_id → values. */
 async function history(app, client) {
   if (!app.names.value) return new Map();
-  const g = time.grid(app.range, 60), floors = await floorIds(client, app.names, "value", app.range), of = (slo_id) => selector(app.names, "value", { slo_id });
+  const g = time.grid(app.range, 60), floors = await floorIds(client, app.names, "value", app.range), of = (slo_id) => `last_over_time(${selector(app.names, "value", { slo_id })}[${g.step}s])`;
   const { series } = await client.range(`max by (slo_id) (${of({ not: floors })}) or min by (slo_id) (${of(floors)})`, g);
-  return new Map(series.map(({ metric, values }) => [metric.slo_id, values]));
+  return new Map(series.map(({ metric, values }) => [metric.slo_id, hold(values, stride([values], g.step))]));
 }
 
 function show(root, app, { bar, groups, waiting, sparks }, open) {
@@ -80,7 +81,7 @@ function show(root, app, { bar, groups, waiting, sparks }, open) {
     if (!promises.has(id)) promises.set(id, []);
     promises.get(id).push(g);
   }
-  const rows = [...promises.values()].map((gs) => gs.sort(byBadness)).sort(([a], [b]) => byBadness(a, b));
+  const rows = [...promises.values()].map((gs) => gs.sort((a, b) => judged(b) - judged(a) || byBadness(a, b))).sort(([a], [b]) => byBadness(a, b));
   replace(root, bar, summary(rows, waiting, app),
     rows.length === 0
       ? empty("No promise matches", "Take a filter away, or choose a longer time range.")
@@ -90,18 +91,22 @@ function show(root, app, { bar, groups, waiting, sparks }, open) {
           rows.map((gs) => body(gs, app, sparks.get(gs[0].metric.slo_id), open)))));
 }
 
+/** Whether there is a verdict: a group that is idle says nothing of a promise of which another has one. */
+const judged = (g) => Number(["ok", "at_risk", "violated"].includes(g.state));
 const badness = (g) => (g.value === undefined ? -1 : (worseBy(g.metric) * (g.value - g.objective)) / Math.abs(g.objective || 1));
 const byBadness = (a, b) => stateOf(b.state).rank - stateOf(a.state).rank || badness(b) - badness(a) || (a.metric.slo_id < b.metric.slo_id ? -1 : 1);
 
 function summary(rows, waiting, app) {
   const count = (...names) => rows.filter(([g]) => names.includes(g.state)).length;
   const said = [["violated", count("violated")], ["at_risk", count("at_risk")], ["waiting", count("waiting")], ["no_data", count("no_data", undefined)], ["ok", count("ok")]].filter(([, n]) => n > 0);
-  const broken = count("violated"), since = Math.min(...rows.filter(([g]) => g.state === "waiting").map(([g]) => waiting.get(g.metric.slo_id)));
+  const broken = count("violated"), kept = count("ok"), silent = rows.length - rows.filter(([g]) => judged(g)).length, overspent = rows.filter((gs) => whole(gs).remaining < 0).length, since = Math.min(...rows.filter(([g]) => g.state === "waiting").map(([g]) => waiting.get(g.metric.slo_id)));
   const title = rows.length === 0 ? "Promises" : broken > 0 ? `${format.plural(broken, "promise")} of ${rows.length} violated`
-    : count("at_risk") > 0 ? "No promise violated" : count("ok") > 0 ? "All promises kept" : count("waiting") > 0 ? "The first window is still open" : "Nothing judged";
+    : count("at_risk") > 0 ? "No promise violated" : kept === rows.length ? "All promises kept" : kept > 0 ? `${format.plural(kept, "promise")} of ${rows.length} kept`
+    : count("waiting") > 0 ? "The first window is still open" : "Nothing judged";
+  const more = kept > 0 && broken === 0 ? [silent > 0 && `${silent} without a verdict`, overspent > 0 && `${format.plural(overspent, "error budget")} overspent`].filter(Boolean) : [];
   return h("section", { class: "summary" },
-    h("h1", null, title),
-    Number.isFinite(since) && h("p", { class: "lead" }, sentence(since, app.evaluated)),
+    h("h1", null, [title, ...more].join(", ")),
+    Number.isFinite(since) && h("p", { class: "lead" }, count("waiting") < rows.length && `Of ${format.plural(count("waiting"), "promise")} the first window is open. `, sentence(since, app.evaluated)),
     title === "Nothing judged" && h("p", { class: "lead" }, "No event of a promise has come: look whether the metrics arrive that the SLO files are about, or choose a time when they did."),
     h("p", { class: "counts" }, said.map(([name, n]) => h("span", { class: `count ${name}` }, badge(name), ` ${n}`)), h("span", { class: "muted" }, `as of ${format.fullTime(app.evaluated)}`)));
 }
@@ -116,7 +121,7 @@ function whole(gs) {
 
 function body(gs, app, values, open) {
   const [g] = gs, id = g.metric.slo_id, many = gs.length > 1, { service, name } = promise(g.metric);
-  const bad = gs.filter((x) => stateOf(x.state).rank >= 2).length;
+  const bad = gs.filter((x) => stateOf(x.state).rank >= 2).length, idle = judged(g) ? gs.filter((x) => !judged(x)).length : 0;
   const tbody = h("tbody", null);
   const toggle = many && h("button", { type: "button", class: "quiet", data: { key: `open ${id}` }, "aria-expanded": String(open.has(id)), on: { click: () => {
     if (!open.delete(id)) open.add(id);
@@ -125,7 +130,7 @@ function body(gs, app, values, open) {
   } } });
   const fill = () => {
     if (toggle) {
-      toggle.textContent = `${open.has(id) ? "▾" : "▸"} ${bad > 0 ? `${bad} of ${gs.length}` : gs.length} groups`;
+      toggle.textContent = `${open.has(id) ? "▾" : "▸"} ${bad > 0 ? `${bad} of ${gs.length}` : gs.length} groups${idle > 0 ? `, ${idle} without data` : ""}`;
       toggle.setAttribute("aria-expanded", String(open.has(id)));
     }
     const where = many ? write({ ...app.state, view: "heatmap", f: { ...app.state.f, slo_id: id } }) : cellLink(app.state, g.metric, g.dims);

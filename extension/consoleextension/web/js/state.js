@@ -7,7 +7,7 @@ export function read(search = location.search) {
   const params = new URLSearchParams(search);
   const state = { ...defaults, f: {}, d: {}, slo_id: params.get("slo_id") ?? "", at: params.get("at") ?? "" };
   for (const [key, value] of params) {
-    if (key in defaults) state[key] = value;
+    if (Object.hasOwn(defaults, key)) state[key] = value;
     else if (key.startsWith("f.")) state.f[key.slice(2)] = value;
     else if (key.startsWith("d.")) state.d[key.slice(2)] = value;
   }
@@ -23,6 +23,6 @@ export function write(state) {
   return text ? `?${text}` : "?";
 }
 
-/** The address of a cell. */
+/** The address of a cell; what was looked for is there again on the way back. */
 export const cellLink = (state, metric, dims, at) =>
-  write({ ...state, view: "cell", slo_id: metric.slo_id, d: dims, at: at ? String(at) : "", q: "" });
+  write({ ...state, view: "cell", slo_id: metric.slo_id, d: dims, at: at ? String(at) : "" });
