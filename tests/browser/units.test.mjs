@@ -77,9 +77,10 @@ test("a value stands for its window, and not until somebody notices", () => {
   f(minutes([1, 2, 3]), 1);
   f(minutes([none, 1, none, none]), 1); // nothing tells how long its window is
   f(minutes([1, ...Array(20).fill(none), 2]), 1); // two that stand alone
-  f(heard.hold([1, none, 2, none, none, 3, none, none], 2), [1, 1, 2, 2, 2, 3, 3, none]); // one a little late
+  f(heard.hold([1, none, 2, none, none, 3, none, none], 2), [1, 1, 2, 2, 2, 3, 3, 3]); // one a little late, and one that may still come
+  f(heard.hold([1, 2, none, none, none, none], 1), [1, 2, none, none, none, none]);
   f(heard.hold([none, 1, none, none, none, none, 2], 2), [none, 1, 1, none, none, none, 2]);
-  f([...heard.hold(Uint8Array.from([3, 0, 0, 0]), 2, [1, none, none, none])], [3, 3, 0, 0]);
+  f([...heard.hold(Uint8Array.from([3, 0, 0, 0, 0, 0]), 2, [1, none, none, none, none, none])], [3, 3, 0, 0, 0, 0]);
 });
 
 test("the first window closes with its five minutes, plus what may be late", () => {

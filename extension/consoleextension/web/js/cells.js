@@ -64,7 +64,6 @@ export async function load(app, client) {
   for (const [id, of] of Map.groupBy(all, (row) => row.metric.slo_id)) strides.set(id, stride(of.map((row) => row.values), grid.step));
   for (const row of all) {
     const n = strides.get(row.metric.slo_id);
-    if (n === 1) continue;
     row.states &&= hold(row.states, n, row.values);
     row.values = hold(row.values, n);
   }

@@ -44,6 +44,8 @@ export async function current(client, selector, at, compared = "") {
 
 const held = 300; // seconds for which a value is taken to stand, the usual window, where values are that far apart or more
 
+const late = 2; // columns that the newest value may be late, since a window is judged when late data has come
+
 /** How many columns a value stands for, as far as lists of values on a grid tell: the usual distance between two. */
 export function stride(lists, step) {
   const most = Math.max(1, Math.floor(held / step)), count = new Map();
@@ -60,13 +62,13 @@ export function stride(lists, step) {
 
 /**
  * Fills the columns for which a value stands, of values that are only where a sample is: a window may be longer than a column.
- * Where the next one is a little late there is no gap; what comes after the last, or is further apart, stays unknown.
+ * Where the next one is a little late there is no gap, nor where it may still come; what is further apart stays unknown.
  */
 export function hold(values, stride, like = values) {
   const out = values.slice();
   for (let i = 0, last = -1; i <= like.length; i++) {
     if (i < like.length && Number.isNaN(like[i])) continue;
-    const reach = i < like.length && i - last <= 1.5 * stride ? i : Math.min(last + stride, like.length);
+    const reach = i - last <= 1.5 * stride + (i < like.length ? 0 : late) ? i : last + stride;
     if (last >= 0) out.fill(values[last], last + 1, Math.max(last + 1, reach));
     last = i;
   }
