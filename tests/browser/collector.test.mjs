@@ -85,7 +85,7 @@ test("the violation stands under violations, with its policy", async () => {
 
 test("what is learned of throughput stands there, by batch and length of prompts", async () => {
   await goTo("coupling");
-  await until("h1", /at once stops paying$|^More at once still pays$/, 30);
+  await until("h1", /at once stops paying$|^No knee is known$/, 30);
   assert.match(await text("table.learned"), /^prompt tokens, and requests tokens \\ at once( \d+(–\d+)?)+ ≤ 1000 (knee \d+(\.\d)?|no knee)/);
   assert.ok(await page.locator("td.datum[data-heat]").count() >= 4);
 });

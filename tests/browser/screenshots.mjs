@@ -44,7 +44,7 @@ await until("view=heatmap&", /No cell drifts/);
 cell.set("from", "now-2m");
 cell.delete("refresh");
 await picture("cell", `${cell}&`, { whole: true, range: "refresh=0" });
-await until("view=coupling&", /at once stops paying/);
+await until("view=coupling&", /at once stops paying|No knee is known/);
 await picture("throughput", "view=coupling&", { whole: true });
 await chrome.close();
 await shipped.stop();

@@ -74,8 +74,8 @@ function summary(groups, app) {
   const knees = groups.flatMap((g) => g.panels.flatMap((p) => p.rows.map((r) => r.knee))).filter(Number.isFinite);
   const [lo, hi] = [Math.min(...knees), Math.max(...knees)].map(requests);
   return h("section", { class: "summary" },
-    h("h1", null, knees.length === 0 ? "More at once still pays" : lo === hi ? `More than ${lo} at once stops paying` : `More than ${lo} to ${hi} at once stops paying`),
-    h("p", { class: "muted" }, knees.length === 0 ? "No knee is known: throughput grows with the batch as far as was seen, or too few batch sizes were seen. " : "Beyond the knee, a larger batch makes each request slower for hardly more throughput. ", `As of ${format.fullTime(app.evaluated)}.`));
+    h("h1", null, knees.length === 0 ? "No knee is known" : lo === hi ? `More than ${lo} at once stops paying` : `More than ${lo} to ${hi} at once stops paying`),
+    h("p", { class: "muted" }, knees.length === 0 ? "Throughput grows with the batch as far as was seen, or too few batch sizes were seen. " : "Beyond the knee, a larger batch makes each request slower for hardly more throughput. ", `As of ${format.fullTime(app.evaluated)}.`));
 }
 
 const requests = (v) => Math.max(1, Math.round(v)).toLocaleString("en");
