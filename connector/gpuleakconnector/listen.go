@@ -15,7 +15,6 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/delta"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
-	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 )
 
 // memory are the metrics of memory, by their names in OTLP.
@@ -120,7 +119,7 @@ func (e *engine) point(b *intake.Batch, kind leak.Kind, p pmetric.NumberDataPoin
 	}
 	where := e.where(b, kind, p.Attributes())
 	b.Heard(at) // the batch knows by now what resource it is of
-	v, why := measured(p)
+	v, why := intake.Measured(p)
 	if why != intake.None {
 		return why
 	}
@@ -139,29 +138,6 @@ func (e *engine) point(b *intake.Batch, kind leak.Kind, p pmetric.NumberDataPoin
 	default:
 		return intake.None
 	}
-}
-
-// measured is the value of a point, or why it is no measurement.
-func measured(p pmetric.NumberDataPoint) (v float64, why intake.Reason) {
-	switch p.ValueType() {
-	case pmetric.NumberDataPointValueTypeInt:
-		v = float64(p.IntValue())
-	case pmetric.NumberDataPointValueTypeDouble:
-		v = p.DoubleValue()
-	default:
-		return 0, intake.NoValue
-	}
-	switch {
-	case math.IsNaN(v), math.IsInf(v, 0):
-		why = intake.NotFinite
-	case v == -1:
-		why = intake.Sentinel
-	case v < 0:
-		why = intake.Negative
-	case v > sketch.MaxCount:
-		why = intake.Implausible // NVML's 2^64-1 for what it does not know, among others
-	}
-	return v, why
 }
 
 // added is what a counter of requests has added since its last point.
@@ -183,16 +159,7 @@ func (e *engine) added(b *intake.Batch, series uint64, p pmetric.NumberDataPoint
 		return v, intake.None
 	}
 	n, outcome := c.number.Add(at, v)
-	switch outcome {
-	case delta.Baseline:
-		return 0, intake.Baseline
-	case delta.Reset:
-		return 0, intake.Reset
-	case delta.Stale:
-		return 0, intake.Stale
-	default:
-		return n, intake.None
-	}
+	return n, intake.ReasonOf(outcome)
 }
 
 // where is what a point is about, the same for all points of a series.

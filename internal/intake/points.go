@@ -42,7 +42,7 @@ func (e *Intake) number(b *Batch, in *Input, at int64, p pmetric.NumberDataPoint
 		if !rising && !t.use.Counter {
 			return add(t, at, v)
 		}
-		if why := reasonOf(outcome); why != None {
+		if why := ReasonOf(outcome); why != None {
 			return why
 		}
 		return increase(t, at, added, at-before)
@@ -88,7 +88,7 @@ func (e *Intake) summary(b *Batch, in *Input, at int64, p pmetric.SummaryDataPoi
 		if t.use.Role == selection.Value {
 			return UnsupportedShape
 		}
-		if why := reasonOf(outcome); why != None {
+		if why := ReasonOf(outcome); why != None {
 			return why
 		}
 		return addCount(t, at, added)
@@ -211,7 +211,7 @@ func (e *Intake) histogram(b *Batch, in *Input, at int64, temporality pmetric.Ag
 	if temporality == pmetric.AggregationTemporalityCumulative {
 		before := in.explicit.Last()
 		added, outcome := in.explicit.Add(e.since(in, at, p.StartTimestamp()), bounds, counts, e.scratch.added)
-		if why := reasonOf(outcome); why != None {
+		if why := ReasonOf(outcome); why != None {
 			e.Counts.Refuse(why, 1)
 			return
 		}
@@ -297,7 +297,7 @@ func (e *Intake) exponential(b *Batch, in *Input, at int64, temporality pmetric.
 		if outcome != delta.Stale {
 			in.unknown = unknown
 		}
-		if why := reasonOf(outcome); why != None {
+		if why := ReasonOf(outcome); why != None {
 			e.Counts.Refuse(why, 1)
 			return
 		}
@@ -371,6 +371,18 @@ func valueOf(p pmetric.NumberDataPoint) (v float64, why Reason) {
 	default:
 		return v, None
 	}
+}
+
+// Measured is the value of a point of something that cannot be below zero, such as an amount or a count, or why it is no measurement.
+func Measured(p pmetric.NumberDataPoint) (v float64, why Reason) {
+	switch v, why = valueOf(p); {
+	case why != None:
+	case v < 0:
+		why = Negative
+	case v > sketch.MaxCount:
+		why = Implausible // NVML's 2^64-1 for what it does not know, among others
+	}
+	return v, why
 }
 
 // addExemplars offers the traces behind a point. A scraped exemplar stays until the next one replaces it, so its own time

@@ -71,8 +71,8 @@ func (c *Counts) Refused(f func(why Reason, n int64)) {
 	}
 }
 
-// reasonOf says why a cumulative point tells of no new events, None if it does.
-func reasonOf(outcome delta.Outcome) Reason {
+// ReasonOf says why a cumulative point tells of no new events, None if it does.
+func ReasonOf(outcome delta.Outcome) Reason {
 	switch outcome {
 	case delta.Baseline:
 		return Baseline

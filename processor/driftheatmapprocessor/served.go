@@ -39,7 +39,7 @@ const maxBatch = 1 << 20
 
 // number takes a point that is one number, or says why it does not count.
 func (s *served) number(c *coupled, r role, p pmetric.NumberDataPoint, isDelta bool) intake.Reason {
-	v, why := measured(p)
+	v, why := intake.Measured(p)
 	if why != intake.None {
 		return why
 	}
@@ -105,29 +105,6 @@ func (s *served) between() (batch float64, ok bool) {
 	return batch, high <= maxChange*low && s.since.prompts <= maxTurns*batch // NaN is neither
 }
 
-// measured is the value of a point, or why it is no measurement: what is counted here is not negative.
-func measured(p pmetric.NumberDataPoint) (v float64, why intake.Reason) {
-	switch p.ValueType() {
-	case pmetric.NumberDataPointValueTypeInt:
-		v = float64(p.IntValue())
-	case pmetric.NumberDataPointValueTypeDouble:
-		v = p.DoubleValue()
-	default:
-		return 0, intake.NoValue
-	}
-	switch {
-	case math.IsNaN(v), math.IsInf(v, 0):
-		why = intake.NotFinite
-	case v == -1:
-		why = intake.Sentinel
-	case v < 0:
-		why = intake.Negative
-	case v > sketch.MaxCount:
-		why = intake.Implausible
-	}
-	return v, why
-}
-
 // prompted takes a histogram that says how many prompts there were, and how long they were in all, or says why it does not count.
 func (s *served) prompted(r role, at delta.Point, n uint64, hasSum bool, length float64, isDelta bool) intake.Reason {
 	switch {
@@ -164,14 +141,12 @@ func added(of *delta.Number, at delta.Point, v float64, isDelta bool, to *float6
 		return intake.Late
 	case outcome == delta.Stale && isDelta:
 		return intake.Duplicate
-	case outcome == delta.Stale:
-		return intake.Stale
 	case isDelta:
 		n = v
-	case outcome == delta.Baseline:
-		return intake.Baseline
-	case outcome == delta.Reset:
-		return intake.Reset
+	default:
+		if why := intake.ReasonOf(outcome); why != intake.None {
+			return why
+		}
 	}
 	*to += n
 	return intake.None
