@@ -128,6 +128,11 @@ func (e *engine) point(b *intake.Batch, kind leak.Kind, p pmetric.NumberDataPoin
 			return why
 		}
 	}
+	return e.hear(at, kind, where, v)
+}
+
+// hear gives what was heard to the fleet, or says why it does not count.
+func (e *engine) hear(at int64, kind leak.Kind, where leak.Where, v float64) intake.Reason {
 	switch e.fleet.Hear(at, kind, where, v) {
 	case leak.Late:
 		return intake.Late

@@ -93,17 +93,11 @@ func (e *engine) object(at, now int64, record plog.LogRecord, scope, resource pc
 	if len(e.said) >= maxSaid {
 		return intake.SeriesLimit
 	}
-	switch e.fleet.Hear(at, kind, w, step) {
-	case leak.Late:
-		return intake.Late
-	case leak.Full:
-		return intake.SeriesLimit
-	case leak.Nowhere:
-		return intake.Excluded
-	default:
+	why := e.hear(at, kind, w, step)
+	if why == intake.None {
 		e.said[said] = at
-		return intake.None
 	}
+	return why
 }
 
 // judge judges as far as the input has come. The caller holds the mutex.
