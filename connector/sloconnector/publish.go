@@ -16,7 +16,6 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
-	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
 
@@ -271,24 +270,5 @@ func (e *engine) describeCollector(m pcommon.Map) {
 func (e *engine) describe(m pcommon.Map, of *judge.Identity) { e.label(m, of, of.SLO().Target()) }
 
 func (e *engine) label(m pcommon.Map, of *judge.Identity, target string) {
-	slo := of.SLO()
-	m.EnsureCapacity(8)
-	m.PutStr(labels.SLOID, slo.ID)
-	m.PutStr(labels.Service, slo.Service)
-	m.PutStr(labels.Class, string(slo.Class))
-	m.PutStr(labels.Target, target)
-	m.PutStr(labels.Unit, slo.Unit)
-	var tenant string
-	of.Group(func(key, value string) {
-		m.PutStr(key, value)
-		if key == labels.Tenant || (key == e.cfg.TenantFrom[0] && tenant == "") {
-			tenant = value
-		}
-	})
-	if tenant != "" {
-		m.PutStr(labels.Tenant, tenant)
-	}
-	if of.Overflow() {
-		m.PutBool("otel.metric.overflow", true)
-	}
+	emit.Label(m, of.SLO(), target, of, e.cfg.TenantFrom[0], of.Overflow())
 }

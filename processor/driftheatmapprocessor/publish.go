@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
-	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/coupling"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/heat"
@@ -210,24 +209,5 @@ func (e *engine) resource(batch *emit.Batch, group func(func(key, value string))
 
 // label writes the canonical labels and the dimensions, and the tenant where they tell it.
 func (e *engine) label(m pcommon.Map, id *heat.Identity, target string) {
-	slo := id.SLO
-	m.EnsureCapacity(12)
-	m.PutStr(labels.SLOID, slo.ID)
-	m.PutStr(labels.Service, slo.Service)
-	m.PutStr(labels.Class, string(slo.Class))
-	m.PutStr(labels.Target, target)
-	m.PutStr(labels.Unit, slo.Unit)
-	var whose string
-	id.Group(func(key, value string) {
-		m.PutStr(key, value)
-		if key == labels.Tenant || (key == e.cfg.TenantFrom[0] && whose == "") {
-			whose = value
-		}
-	})
-	if whose != "" {
-		m.PutStr(labels.Tenant, whose)
-	}
-	if id.Overflow {
-		m.PutBool("otel.metric.overflow", true)
-	}
+	emit.Label(m, id.SLO, target, id, e.cfg.TenantFrom[0], id.Overflow)
 }
