@@ -33,7 +33,9 @@ const (
 	readyTimeout = 60 * time.Second
 	// stopTimeout is how long a SIGTERM has before SIGKILL.
 	stopTimeout = 20 * time.Second
-	pollEvery   = 10 * time.Millisecond
+	// settleTime is between the last line of the start and the first signal that is heard.
+	settleTime = 200 * time.Millisecond
+	pollEvery  = 10 * time.Millisecond
 )
 
 // Options say how the binary is started. The zero value starts it without any argument.
@@ -90,9 +92,13 @@ func Start(t testing.TB, opts Options) *Collector {
 }
 
 // WaitReady waits until every component has started. A process that ends before fails the test.
+//
+// The Collector says so before it listens for signals, and one that comes between ends it like any program: a moment is
+// left for it.
 func (c *Collector) WaitReady() {
 	c.t.Helper()
 	c.WaitLog(readyLine, readyTimeout)
+	time.Sleep(settleTime)
 }
 
 // WaitLog waits until the log contains text. The test fails when time is up or the process has ended without it.
