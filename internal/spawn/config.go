@@ -3,6 +3,7 @@
 package spawn
 
 import (
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,6 +11,10 @@ import (
 	"sync"
 	"testing"
 )
+
+// Ports are handed out from below those that systems give to connections that go out, and to whoever listens on port 0: one that
+// came from there could be another's by the time that the process under test listens on it.
+const firstPort, lastPort = 20_000, 32_000
 
 var (
 	portsMu sync.Mutex
@@ -21,19 +26,20 @@ func FreePort(t testing.TB) int {
 	t.Helper()
 	portsMu.Lock()
 	defer portsMu.Unlock()
-	for range 100 {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	for range 1000 {
+		port := firstPort + rand.IntN(lastPort-firstPort) // at random, since other test binaries run at the same time
+		if handed[port] {
+			continue
 		}
-		port := listener.Addr().(*net.TCPAddr).Port
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue // it is somebody's
+		}
 		if err := listener.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if !handed[port] {
-			handed[port] = true
-			return port
-		}
+		handed[port] = true
+		return port
 	}
 	t.Fatal("no free port found")
 	return 0

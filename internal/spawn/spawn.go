@@ -33,8 +33,8 @@ const (
 	readyTimeout = 60 * time.Second
 	// stopTimeout is how long a SIGTERM has before SIGKILL.
 	stopTimeout = 20 * time.Second
-	// settleTime is between the last line of the start and the first signal that is heard.
-	settleTime = 200 * time.Millisecond
+	// settleTime is between the last line of the start and the first signal that is sent.
+	settleTime = time.Second
 	pollEvery  = 10 * time.Millisecond
 )
 
@@ -52,10 +52,11 @@ type Options struct {
 
 // Collector is one running process. Its methods may be called from the test's goroutine only, except Logs.
 type Collector struct {
-	t    testing.TB
-	cmd  *exec.Cmd
-	logs *buffer
-	done chan struct{} // closed after Wait has returned
+	t     testing.TB
+	cmd   *exec.Cmd
+	logs  *buffer
+	done  chan struct{} // closed after Wait has returned
+	ready time.Time     // when it was seen to be ready
 }
 
 // Start starts the binary and returns at once; see WaitReady.
@@ -92,13 +93,10 @@ func Start(t testing.TB, opts Options) *Collector {
 }
 
 // WaitReady waits until every component has started. A process that ends before fails the test.
-//
-// The Collector says so before it listens for signals, and one that comes between ends it like any program: a moment is
-// left for it.
 func (c *Collector) WaitReady() {
 	c.t.Helper()
 	c.WaitLog(readyLine, readyTimeout)
-	time.Sleep(settleTime)
+	c.ready = time.Now()
 }
 
 // WaitLog waits until the log contains text. The test fails when time is up or the process has ended without it.
@@ -132,6 +130,24 @@ func (c *Collector) Running() bool {
 // PID returns the process id.
 func (c *Collector) PID() int { return c.cmd.Process.Pid }
 
+// Signal sends a signal that the Collector listens for. It says that it is ready before it listens, and a signal that comes
+// between ends it like any program: a moment is left for it.
+func (c *Collector) Signal(sig syscall.Signal) {
+	c.t.Helper()
+	c.settle()
+	if err := c.cmd.Process.Signal(sig); err != nil {
+		c.t.Fatalf("%s: %v", sig, err)
+	}
+}
+
+// settle waits for what is left of the moment after the start, unless the process was never ready or has ended.
+func (c *Collector) settle() {
+	select {
+	case <-c.done:
+	case <-time.After(time.Until(c.ready.Add(settleTime))):
+	}
+}
+
 // Stop sends SIGTERM, waits for the end and returns the exit code. Having to use SIGKILL fails the test.
 // A second call only returns the exit code.
 func (c *Collector) Stop() int {
@@ -153,6 +169,7 @@ func (c *Collector) Kill() {
 
 // end stops the process and says whether SIGTERM was enough.
 func (c *Collector) end() bool {
+	c.settle()
 	_ = c.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has already ended
 	select {
 	case <-c.done:

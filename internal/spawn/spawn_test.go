@@ -5,6 +5,7 @@ package spawn
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +22,22 @@ func TestStopIsSIGTERM(t *testing.T) {
 	assert.Equal(t, 3, c.Stop())
 	assert.Contains(t, c.Logs(), "drained")
 	assert.False(t, c.Running())
+}
+
+// Scenario: a program says that it is ready before it listens for signals, as the Collector does, on a busy machine.
+// Guarantees: a signal that is sent at once is heard all the same, one that is asked for and the one that ends it.
+func TestASignalIsSentWhenItIsHeard(t *testing.T) {
+	fake(t, `echo Everything is ready; sleep 0.4; trap 'echo drained; exit 3' TERM; trap 'echo heard' USR1; while :; do sleep 0.01; done`)
+	c := Start(t, Options{})
+	c.WaitReady()
+	c.Signal(syscall.SIGUSR1)
+	c.WaitLog("heard", 5*time.Second)
+	assert.Equal(t, 3, c.Stop())
+
+	c = Start(t, Options{})
+	c.WaitReady()
+	assert.Equal(t, 3, c.Stop())
+	assert.Contains(t, c.Logs(), "drained")
 }
 
 func TestKillIsACrash(t *testing.T) {

@@ -127,6 +127,7 @@ func damaged(x *teller) (n float64) {
 // Guarantees: counters and books go on; where the newest checkpoint is damaged they go on from the one before, and where both
 // are, the connector begins empty. What is damaged is said, with what is done instead, and coverage tells what is not known.
 func TestADamagedCheckpointCostsAtMostWhatItHeld(t *testing.T) {
+	t.Parallel()
 	hour := float64(perStep) * float64(time.Hour/stepLength)
 	f := func(name string, damage func(values *bbolt.Bucket), hoursKept int, broken float64, says ...string) {
 		t.Run(name, func(t *testing.T) {
@@ -197,6 +198,7 @@ service:
 // Guarantees: whoever scrapes the results sees slo.evaluation.lag, from the start and growing while nothing comes in, and does
 // not see it when the process is dead.
 func TestTheDeadMansSignalIsThereUntilTheProcessIsNot(t *testing.T) {
+	t.Parallel()
 	slos := filepath.Join(t.TempDir(), "slo.yaml")
 	require.NoError(t, os.WriteFile(slos, []byte(regionalSLOs), 0o600))
 	otlp, results := spawn.FreeEndpoint(t), spawn.FreeEndpoint(t)

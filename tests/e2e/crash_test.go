@@ -190,6 +190,7 @@ var crashSeed = flag.Uint64("crash-seed", 4, "when the process is killed; 0 is a
 // input, that is sent until it is acknowledged, none is counted twice, and no more is lost than was acknowledged in the
 // interval before a kill; each violation is told, opened and closed, by the same id and as of the same time, and no other.
 func TestTenCrashesLoseNoMoreThanACheckpointIntervalAndNoViolation(t *testing.T) {
+	t.Parallel()
 	const (
 		kills = 10
 		pace  = 45 * time.Millisecond

@@ -172,6 +172,7 @@ func cells(answer []sample) (all []string) {
 // explanation names what the guilty have in common and nothing else; there is no moment at which a query finds no verdict; what
 // came in was passed on as it was.
 func TestACanaryThatIsWorseInOneCellIsShownByPromQL(t *testing.T) {
+	t.Parallel()
 	h := startHeatmap(t, "100ms")
 	t0 := time.Now().UTC().Truncate(driftWindow).Add(-13 * driftWindow)
 	const fault, last = 6, 12
@@ -275,6 +276,7 @@ func (h *heatmap) window(t0 time.Time, n int, fault bool) {
 // Guarantees: every window says the same, to the last digit, in both: what is observed, what was normal lately and once, verdicts
 // and explanations. So no window is learned from twice, and none is forgotten.
 func TestAHeatmapThatIsKilledGoesOnAsIfNothingHadHappened(t *testing.T) {
+	t.Parallel()
 	t0 := time.Now().UTC().Truncate(driftWindow).Add(-13 * driftWindow)
 	const fault, last = 8, 12
 	quiet, killed := startHeatmap(t, "0s"), startHeatmap(t, "0s")
@@ -316,6 +318,7 @@ func (h *heatmap) values(change func(values *bbolt.Bucket)) {
 // Guarantees: where the newest checkpoint is damaged it goes on from the one before, with the same baselines; where both are, it
 // begins empty: it says so, and knows nothing as normal.
 func TestADamagedCheckpointOfAHeatmap(t *testing.T) {
+	t.Parallel()
 	const windows = 8
 	baselines := func(h *heatmap, t0 time.Time, n int) map[string]string {
 		known := map[string]string{}

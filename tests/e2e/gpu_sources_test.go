@@ -33,6 +33,7 @@ func (g *gpus) has(value string, texts ...string) {
 // Scenario: the Collector is started while a GPU is lost; then that one answers again.
 // Guarantees: its state is failed and an event says so, and it is read again without a restart.
 func TestAGPUThatIsLostAtTheStartIsTold(t *testing.T) {
+	t.Parallel()
 	g := startGPUs(t)
 	world := fakegpu.Server(8, 0, 0)
 	world.Fail("*", 3, 15)
@@ -51,6 +52,7 @@ func TestAGPUThatIsLostAtTheStartIsTold(t *testing.T) {
 // Scenario: a GPU is added to a machine that is read.
 // Guarantees: it is found without a restart, and is no recovery of anything.
 func TestAGPUThatIsAddedIsFound(t *testing.T) {
+	t.Parallel()
 	g := startGPUsBy(t, "nvml\n    proc_root: DIR/proc")
 	list := func(name string) {
 		require.NoError(t, os.MkdirAll(filepath.Join(g.dir, "proc/driver/nvidia/gpus", name), 0o750))
@@ -72,6 +74,7 @@ func TestAGPUThatIsAddedIsFound(t *testing.T) {
 // Scenario: nothing but the state of GPUs is told, of cards that cannot be divided, and one is lost.
 // Guarantees: that is seen.
 func TestALostGPUIsSeenWhereOnlyItsStateIsTold(t *testing.T) {
+	t.Parallel()
 	off := "nvml\n    metrics:"
 	for _, name := range gpuMetrics(t) {
 		if name != "hw.status" {
@@ -104,35 +107,38 @@ func gpuMetrics(t *testing.T) (names []string) {
 // Scenario: the host engine hangs for a minute, in a reading and when it is connected to.
 // Guarantees: NVML is read on, and the Collector ends when it is asked to.
 func TestAHostEngineThatHangsDoesNotStopNVML(t *testing.T) {
+	t.Parallel()
 	f := func(function string) {
-		t.Helper()
-		g := startGPUsBy(t, "auto\n    dcgm_library: DIR/libdcgm.so.4\n    dcgm_endpoint: localhost:5555")
-		world := fakegpu.H100()
-		hang := fakegpu.Rule{Function: function, GPU: fakegpu.All, Instance: fakegpu.All, Delay: time.Minute}
-		if function == "dcgmConnect_v2" {
-			world.Rules = append(world.Rules, hang)
-		}
-		g.write(world)
-		_, err := fakegpu.BuildDCGM(g.dir)
-		require.NoError(t, err)
-		g.install()
-		id := world.GPUs[0].UUID
-		g.has("1", "hw_gpu_utilization_ratio{", id, `hw_gpu_task="general"`)
-		if function != "dcgmConnect_v2" {
-			g.WaitLog("DCGM does the profiling", 20*time.Second)
-			world.Rules = append(world.Rules, hang)
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			g := startGPUsBy(t, "auto\n    dcgm_library: DIR/libdcgm.so.4\n    dcgm_endpoint: localhost:5555")
+			world := fakegpu.H100()
+			hang := fakegpu.Rule{Function: function, GPU: fakegpu.All, Instance: fakegpu.All, Delay: time.Minute}
+			if function == "dcgmConnect_v2" {
+				world.Rules = append(world.Rules, hang)
+			}
 			g.write(world)
-		}
-		g.WaitLog("DCGM does not answer within", 20*time.Second)
-		world.GPUs[0].Set("utilization.gpu", 50)
-		g.write(world)
-		begin := time.Now()
-		g.has("0.5", "hw_gpu_utilization_ratio{", id, `hw_gpu_task="general"`)
-		assert.NotEmpty(t, seriesOf(get(t, g.series), "nvidia_gpu_sm_active_ratio{", id), "it is NVML's now")
-		assert.Less(t, time.Since(begin), 5*time.Second)
-		begin = time.Now()
-		assert.Zero(t, g.Stop())
-		assert.Less(t, time.Since(begin), 10*time.Second)
+			_, err := fakegpu.BuildDCGM(g.dir)
+			require.NoError(t, err)
+			g.install()
+			id := world.GPUs[0].UUID
+			g.has("1", "hw_gpu_utilization_ratio{", id, `hw_gpu_task="general"`)
+			if function != "dcgmConnect_v2" {
+				g.WaitLog("DCGM does the profiling", 20*time.Second)
+				world.Rules = append(world.Rules, hang)
+				g.write(world)
+			}
+			g.WaitLog("DCGM does not answer within", 20*time.Second)
+			world.GPUs[0].Set("utilization.gpu", 50)
+			g.write(world)
+			begin := time.Now()
+			g.has("0.5", "hw_gpu_utilization_ratio{", id, `hw_gpu_task="general"`)
+			assert.NotEmpty(t, seriesOf(get(t, g.series), "nvidia_gpu_sm_active_ratio{", id), "it is NVML's now")
+			assert.Less(t, time.Since(begin), 5*time.Second)
+			begin = time.Now()
+			assert.Zero(t, g.Stop())
+			assert.Less(t, time.Since(begin), 10*time.Second)
+		})
 	}
 	f("dcgmEntitiesGetLatestValues")
 	f("dcgmConnect_v2")
@@ -141,6 +147,7 @@ func TestAHostEngineThatHangsDoesNotStopNVML(t *testing.T) {
 // Scenario: one GPU of four answers a call as if the driver was not there.
 // Guarantees: nothing else is lost by that, and no new session begins.
 func TestOneGPUThatDeniesTheDriverCostsItsOwnAnswers(t *testing.T) {
+	t.Parallel()
 	g := startGPUs(t)
 	world := fakegpu.Server(4, 0, 0)
 	world.Fail("nvmlDeviceGetMemoryInfo_v2", 1, 28)

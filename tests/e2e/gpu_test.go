@@ -131,6 +131,7 @@ func (g *gpus) events() (names []string) {
 // Guarantees: the Collector starts, says so in one clear line, its status is recoverable; and when the driver is there, it
 // reads without a restart.
 func TestWithoutNVIDIATheCollectorRunsAndWaits(t *testing.T) {
+	t.Parallel()
 	g := startGPUs(t)
 	g.WaitLog("no GPU is read; it is tried again", 10*time.Second)
 	g.soon(g.status, "StatusRecoverableError", "libnvidia-ml.so.1")
@@ -151,27 +152,31 @@ func TestWithoutNVIDIATheCollectorRunsAndWaits(t *testing.T) {
 // Scenario: a driver that is older than its users think lacks functions.
 // Guarantees: the metrics that are made of them are off, all others are there, and the process lives.
 func TestAFunctionThatTheDriverLacksCostsItsMetricsOnly(t *testing.T) {
-	f := func(world *fakegpu.Scenario, missing []string, absent ...string) {
-		t.Helper()
-		g := startGPUs(t)
-		g.install(missing...)
-		g.write(world)
-		page := g.soon(g.series, "hw_power_watts", "hw_temperature_celsius", "hw_gpu_memory_usage_bytes", "nvidia_gpu_process_memory_usage_bytes")
-		for _, name := range absent {
-			assert.NotContains(t, page, name)
-		}
-		time.Sleep(time.Second)
-		assert.True(t, g.Running())
-		assert.Zero(t, g.Stop())
+	t.Parallel()
+	f := func(name string, world *fakegpu.Scenario, missing []string, absent ...string) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := startGPUs(t)
+			g.install(missing...)
+			g.write(world)
+			page := g.soon(g.series, "hw_power_watts", "hw_temperature_celsius", "hw_gpu_memory_usage_bytes", "nvidia_gpu_process_memory_usage_bytes")
+			for _, name := range absent {
+				assert.NotContains(t, page, name)
+			}
+			time.Sleep(time.Second)
+			assert.True(t, g.Running())
+			assert.Zero(t, g.Stop())
+		})
 	}
-	f(fakegpu.H100(), []string{"nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetMemoryInfo_v2"}, "hw_energy", "nvidia_gpu_memory_reserved")
+	f("two functions", fakegpu.H100(), []string{"nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetMemoryInfo_v2"}, "hw_energy", "nvidia_gpu_memory_reserved")
 	old := fakegpu.H100().Old()
-	f(old, old.Missing, "nvidia_gpu_memory_reserved", "nvidia_gpu_sm_active")
+	f("an old driver", old, old.Missing, "nvidia_gpu_memory_reserved", "nvidia_gpu_sm_active")
 }
 
 // Scenario: an operator asks for the GPUs, and gives them back.
 // Guarantees: no handle is open in between; then it goes on.
 func TestSIGUSR1GivesTheHandlesBack(t *testing.T) {
+	t.Parallel()
 	g := startGPUs(t)
 	g.install()
 	g.write(fakegpu.H100())
@@ -182,7 +187,7 @@ func TestSIGUSR1GivesTheHandlesBack(t *testing.T) {
 		return stats
 	}
 	assert.Equal(t, uint64(1), open().Initialised)
-	require.NoError(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
+	g.Signal(syscall.SIGUSR1)
 	g.WaitLog("all handles of GPUs are given back", 5*time.Second)
 	assert.Zero(t, open().Initialised)
 	assert.Zero(t, open().EventSets)
@@ -196,6 +201,7 @@ func TestSIGUSR1GivesTheHandlesBack(t *testing.T) {
 // Scenario: a GPU reports an Xid and is lost, while its neighbours work; the driver is changed.
 // Guarantees: events tell it, the state of that GPU is failed, the others report on, and the process lives.
 func TestWhatHappensToAGPUIsToldAndSurvived(t *testing.T) {
+	t.Parallel()
 	g := startGPUs(t)
 	g.install()
 	world := fakegpu.Server(3, 2, 1_000_000)
@@ -230,6 +236,7 @@ func TestWhatHappensToAGPUIsToldAndSurvived(t *testing.T) {
 // Guarantees: the status says so, nothing of what was read is shown for the present, the reload is done, and the process ends by
 // itself.
 func TestADriverThatBlocksHoldsNothingUp(t *testing.T) {
+	t.Parallel()
 	g := startGPUs(t)
 	g.install()
 	world := fakegpu.H100()
@@ -241,7 +248,7 @@ func TestADriverThatBlocksHoldsNothingUp(t *testing.T) {
 	g.soon(g.status, "StatusRecoverableError", "the driver has not answered for")
 	assert.False(t, strings.Contains(get(t, g.series), "hw_"))
 
-	require.NoError(t, syscall.Kill(g.PID(), syscall.SIGHUP))
+	g.Signal(syscall.SIGHUP)
 	g.WaitLog("the driver does not answer; it is left alone", 20*time.Second)
 	require.Eventually(t, func() bool { return strings.Count(g.Logs(), "Everything is ready") == 2 }, 20*time.Second, 50*time.Millisecond)
 	begin := time.Now()
@@ -253,6 +260,7 @@ func TestADriverThatBlocksHoldsNothingUp(t *testing.T) {
 // and go, a GPU is divided, the driver is another one, and at last the handles are given back.
 // Guarantees: at each moment it shows what there is, all of it, and nothing of what was.
 func TestPrometheusShowsWhatThereIsAndNothingOfWhatWas(t *testing.T) {
+	t.Parallel()
 	g := startGPUsBy(t, "nvml\n    dcgm_exporter_names: true")
 	g.install()
 	world := fakegpu.Server(2, 3, 1_000_000)
@@ -308,7 +316,7 @@ func TestPrometheusShowsWhatThereIsAndNothingOfWhatWas(t *testing.T) {
 	}, 10*time.Second, 50*time.Millisecond, "a divided GPU has no utilization")
 	assert.Contains(t, labels(page, utilization, "hw_id"), world.GPUs[1].UUID)
 
-	require.NoError(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
+	g.Signal(syscall.SIGUSR1)
 	g.WaitLog("all handles of GPUs are given back", 5*time.Second)
 	assert.Eventually(t, func() bool {
 		page = get(t, g.series)
@@ -334,6 +342,7 @@ func labels(page, metric, label string) (values []string) {
 // Scenario: NVML alone; then DCGM is installed, and its host engine restarts.
 // Guarantees: profiling is GPM's, then DCGM's, and the process lives through all of it.
 func TestDCGMIsTakenUpForProfiling(t *testing.T) {
+	t.Parallel()
 	g := startGPUsBy(t, "auto\n    dcgm_library: DIR/libdcgm.so.4\n    dcgm_endpoint: localhost:5555")
 	world := fakegpu.H100()
 	g.write(world)

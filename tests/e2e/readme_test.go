@@ -28,6 +28,7 @@ func readme(t *testing.T) string {
 
 // Guarantees: the SLO file in the README is one that the catalog accepts, and says what its comments say.
 func TestTheREADMEsPromiseIsValid(t *testing.T) {
+	t.Parallel()
 	_, block, found := strings.Cut(readme(t), "```yaml\n")
 	require.True(t, found)
 	block, _, _ = strings.Cut(block, "```")
@@ -44,6 +45,7 @@ func TestTheREADMEsPromiseIsValid(t *testing.T) {
 
 // Guarantees: every path that the documents link to exists.
 func TestTheDocumentsLinkToWhatExists(t *testing.T) {
+	t.Parallel()
 	root := spawn.Root(t)
 	out, err := exec.Command("git", "-C", root, "ls-files", "*.md").Output()
 	require.NoError(t, err)
@@ -70,6 +72,7 @@ func TestTheDocumentsLinkToWhatExists(t *testing.T) {
 // Guarantees: their promises are on the Prometheus endpoint within a minute, with the canonical labels, and the console
 // gets the same answer from the database.
 func TestAllInOneJudgesTheEnginesItIsPointedAt(t *testing.T) {
+	t.Parallel()
 	engines := []string{spawn.FreeEndpoint(t), spawn.FreeEndpoint(t)}
 	for i, endpoint := range engines {
 		startEngine(t, endpoint, i+1)

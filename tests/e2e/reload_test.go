@@ -19,6 +19,7 @@ import (
 // edited, is broken and goes, again and again, and the catalog is reloaded each time.
 // Guarantees: no point is lost, and the verdict on the SLO that nobody touched is the same as without any of it.
 func TestAReloadUnderLoadLeavesTheOthersAlone(t *testing.T) {
+	t.Parallel()
 	t0 := origin()
 	points := hourOf(t0, 1000, 4, 5, 6, 7)
 	quiet := runHour(t, t0, points, 10)

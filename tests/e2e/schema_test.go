@@ -52,6 +52,7 @@ func startSchema(t *testing.T, slos string) *judge {
 // Scenario: an SLO's objective is edited while points of it come in, and then broken by a mistake.
 // Guarantees: points get the new target without a restart, the mistake changes nothing, and no point is lost.
 func TestAnEditedObjectiveIsTheNextTarget(t *testing.T) {
+	t.Parallel()
 	j, t0, sent := startSchema(t, ttftSLO), origin(), 0
 	targets := func() (all []string) {
 		each(t, filepath.Join(j.dir, "labelled.jsonl"), func(line []byte) {
@@ -95,6 +96,7 @@ func TestAnEditedObjectiveIsTheNextTarget(t *testing.T) {
 // Guarantees: each point carries the first SLO's labels, both ids and the tenant, once; the connector counts every event
 // once for each SLO, as it does without slo_schema.
 func TestLabelledPointsAreJudgedOnce(t *testing.T) {
+	t.Parallel()
 	t0 := origin()
 	second := strings.NewReplacer("chat-ttft", "chat-ttft-fast", "llm:chat:ttft:p95", "llm:chat:ttft-fast:p95", "value: 800", "value: 250").
 		Replace(strings.Split(ttftSLO, "---")[0])

@@ -80,6 +80,7 @@ func rootPage(data []byte) int {
 
 // Guarantees: what internal/checkpoint/README.md says of damaged files is what the shipped binary does.
 func TestWhatADamagedStoreDoesIsWhatTheDocumentSays(t *testing.T) {
+	t.Parallel()
 	const starts, refuses, crashes = 0, 1, 2
 	document, err := os.ReadFile(filepath.Join(spawn.Root(t), "internal", "checkpoint", "README.md"))
 	require.NoError(t, err)
@@ -92,6 +93,7 @@ func TestWhatADamagedStoreDoesIsWhatTheDocumentSays(t *testing.T) {
 		assert.Contains(t, section, says)
 		for recreate, want := range map[bool]int{false: without, true: with} {
 			t.Run(fmt.Sprintf("%s, recreate=%t", name, recreate), func(t *testing.T) {
+				t.Parallel()
 				dir := t.TempDir()
 				damage(newStore(t, dir))
 				c := spawn.Start(t, spawn.Options{Configs: []string{spawn.WriteConfig(t, fmt.Sprintf(storeConfig, dir, recreate))}})

@@ -75,6 +75,7 @@ func sameCounts(t *testing.T, want, got *sink) {
 // Guarantees: the third, which has seen no input of its own, counts and judges as the fourth does, to the event, and names the
 // same violations by the same ids.
 func TestTwoHalvesMergedAreTheWhole(t *testing.T) {
+	t.Parallel()
 	// Six hours in some six seconds. Distributions leave within a quarter of a second, which is a quarter of an hour here, and more
 	// on a busy machine: windows wait for most of two hours. The
 	// third hears both halves whole.
@@ -104,6 +105,7 @@ func TestTwoHalvesMergedAreTheWhole(t *testing.T) {
 // Guarantees: two replicas that are fed the same, each in an order of its own, count and judge alike and name the same violations
 // by the same ids, so that whoever hears both has each once.
 func TestTwoReplicasNameTheSameViolations(t *testing.T) {
+	t.Parallel()
 	t0 := time.Now().UTC().Truncate(time.Hour).Add(-8 * time.Hour)
 	var sinks [2]*sink
 	var both sync.WaitGroup

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -110,21 +111,24 @@ func runHour(t *testing.T, t0 time.Time, points []ttftPoint, size int) verdict {
 // Scenario: an hour of histograms is sent in seconds; P95 is above 800 ms in the given windows of five minutes.
 // Guarantees: three in a row open exactly one violation, when the third closes; it closes with the first good window.
 func TestThreeMissedWindowsInARowAreOneViolation(t *testing.T) {
+	t.Parallel()
 	f := func(slow []int, want ...event) {
-		t.Helper()
-		t0 := origin()
-		v := runHour(t, t0, hourOf(t0, 120, slow...), 7)
-		ids := map[string]bool{}
-		for i := range v.events {
-			assert.Equal(t, []any{"llm:chat:ttft:p95"}, v.events[i].slos)
-			ids[v.events[i].id] = true
-			v.events[i].slos, v.events[i].id = nil, ""
-		}
-		assert.Len(t, ids, len(want)/2, "what opens a violation and what closes it name the same one")
-		assert.NotContains(t, ids, "")
-		assert.Equal(t, want, v.events, "slow in %v", slow)
-		assert.InDelta(t, float64(len(want)/2), v.violations, 0)
-		assert.InDelta(t, 120*20, v.good+v.bad, 0)
+		t.Run(fmt.Sprint(slow), func(t *testing.T) {
+			t.Parallel()
+			t0 := origin()
+			v := runHour(t, t0, hourOf(t0, 120, slow...), 7)
+			ids := map[string]bool{}
+			for i := range v.events {
+				assert.Equal(t, []any{"llm:chat:ttft:p95"}, v.events[i].slos)
+				ids[v.events[i].id] = true
+				v.events[i].slos, v.events[i].id = nil, ""
+			}
+			assert.Len(t, ids, len(want)/2, "what opens a violation and what closes it name the same one")
+			assert.NotContains(t, ids, "")
+			assert.Equal(t, want, v.events, "slow in %v", slow)
+			assert.InDelta(t, float64(len(want)/2), v.violations, 0)
+			assert.InDelta(t, 120*20, v.good+v.bad, 0)
+		})
 	}
 	f([]int{4, 5, 6, 7}, event{name: "slo.violation.opened", minute: 30}, event{name: "slo.violation.closed", minute: 40})
 	f([]int{4, 5})
@@ -133,6 +137,7 @@ func TestThreeMissedWindowsInARowAreOneViolation(t *testing.T) {
 
 // Guarantees: how the input is cut into requests has no say in the verdict.
 func TestOneBatchOrAThousandGiveTheSameVerdict(t *testing.T) {
+	t.Parallel()
 	t0 := origin()
 	points := hourOf(t0, 1000, 4, 5, 6, 7)
 	one, thousand := runHour(t, t0, points, 1000), runHour(t, t0, points, 1)
@@ -188,39 +193,42 @@ spec: {window: 1h, when: {all: [{slo: refusal}, {slo: hallucination}]}}
 // Scenario: counters of answers, of which a share is accepted and a share hallucinated, over one hour.
 // Guarantees: a policy over two promises needs both to be broken in the same window.
 func TestTwoPromisesBrokenTogetherAreOneViolation(t *testing.T) {
+	t.Parallel()
 	f := func(accepted, hallucinated float64, want int) {
-		t.Helper()
-		t0 := origin()
-		j := startJudge(t, qualitySLOs)
-		for minute := range 61 {
-			md := pmetric.NewMetrics()
-			rm := md.ResourceMetrics().AppendEmpty()
-			rm.Resource().Attributes().PutStr("service.name", "gateway")
-			sm := rm.ScopeMetrics().AppendEmpty()
-			for name, share := range map[string]float64{"llm.answers": 1, "llm.answers.accepted": accepted, "llm.answers.hallucinated": hallucinated} {
-				m := sm.Metrics().AppendEmpty()
-				m.SetName(name)
-				m.SetEmptySum().SetIsMonotonic(true)
-				m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-				dp := m.Sum().DataPoints().AppendEmpty()
-				dp.SetTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Duration(minute)*time.Minute - time.Second)))
-				dp.SetIntValue(int64(share * 1000 * float64(minute)))
+		t.Run(fmt.Sprint(accepted, " ", hallucinated), func(t *testing.T) {
+			t.Parallel()
+			t0 := origin()
+			j := startJudge(t, qualitySLOs)
+			for minute := range 61 {
+				md := pmetric.NewMetrics()
+				rm := md.ResourceMetrics().AppendEmpty()
+				rm.Resource().Attributes().PutStr("service.name", "gateway")
+				sm := rm.ScopeMetrics().AppendEmpty()
+				for name, share := range map[string]float64{"llm.answers": 1, "llm.answers.accepted": accepted, "llm.answers.hallucinated": hallucinated} {
+					m := sm.Metrics().AppendEmpty()
+					m.SetName(name)
+					m.SetEmptySum().SetIsMonotonic(true)
+					m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+					dp := m.Sum().DataPoints().AppendEmpty()
+					dp.SetTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Duration(minute)*time.Minute - time.Second)))
+					dp.SetIntValue(int64(share * 1000 * float64(minute)))
+				}
+				j.send(md)
 			}
-			j.send(md)
-		}
-		j.waitUntilJudged(t0.Add(time.Hour), "llm:chat:refusal:92", "llm:chat:hallucination:95")
-		opened := 0
-		for _, e := range j.events(t0) {
-			if e.name == "slo.violation.opened" {
-				opened++
-				assert.Equal(t, []any{"llm:chat:refusal:92", "llm:chat:hallucination:95"}, e.slos)
+			j.waitUntilJudged(t0.Add(time.Hour), "llm:chat:refusal:92", "llm:chat:hallucination:95")
+			opened := 0
+			for _, e := range j.events(t0) {
+				if e.name == "slo.violation.opened" {
+					opened++
+					assert.Equal(t, []any{"llm:chat:refusal:92", "llm:chat:hallucination:95"}, e.slos)
+				}
 			}
-		}
-		assert.Equal(t, want, opened, "accepted %v, hallucinated %v", accepted, hallucinated)
-		p, ok := j.newest("slo.sli.value", map[string]string{"slo_id": "llm:chat:refusal:92", "target": "0.9200", "unit": "ratio"})
-		require.True(t, ok)
-		assert.InDelta(t, accepted, p.value, 1e-9)
-		assert.Equal(t, 0, j.Stop())
+			assert.Equal(t, want, opened, "accepted %v, hallucinated %v", accepted, hallucinated)
+			p, ok := j.newest("slo.sli.value", map[string]string{"slo_id": "llm:chat:refusal:92", "target": "0.9200", "unit": "ratio"})
+			require.True(t, ok)
+			assert.InDelta(t, accepted, p.value, 1e-9)
+			assert.Equal(t, 0, j.Stop())
+		})
 	}
 	f(0.91, 0.01, 0)
 	f(0.99, 0.06, 0)
