@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/internal/alertmanager"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/strict"
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
@@ -141,12 +142,7 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("group_by[%d]: %s", i, problem))
 		}
 	}
-	if c.Window < time.Second || c.Window%time.Second != 0 {
-		errs = append(errs, fmt.Errorf("window: %s is not a whole number of seconds, at least 1s", c.Window))
-	}
-	if c.Lateness < 0 {
-		errs = append(errs, fmt.Errorf("lateness: %s must not be negative", c.Lateness))
-	}
+	errs = append(errs, frame.CheckSpans(c.Window, c.Lateness))
 	if c.IdleTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("idle_timeout: %s must be positive", c.IdleTimeout))
 	}

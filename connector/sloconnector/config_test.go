@@ -77,6 +77,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		`step: 1m0s must be at least 1h`,
 		`deadline: 0s must be positive`,
 		`refresh_interval: -1s must not be negative`)
+	f("slo/long", "window: 2161h0m0s is longer than 2160h", "lateness: 24h0m1s is longer than 24h: nothing would be told for as long")
 	f("slo/null", "lateness: is null", "group_by[0]: is null")
 	f("slo/number", "lateness: 30 has no unit: write 30s, 30m or 30h", "max_series: 1.5 is no whole number")
 	f("slo/typo", "groupby")

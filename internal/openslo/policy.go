@@ -54,8 +54,8 @@ func readSeverity(v value) string {
 }
 
 const (
-	// maxPolicyWindow is far beyond what anybody waits for before a promise counts as broken.
-	maxPolicyWindow = 90 * 24 * time.Hour
+	// MaxPolicyWindow is far beyond what anybody waits for before a promise counts as broken.
+	MaxPolicyWindow = 90 * 24 * time.Hour
 	// maxConsecutive likewise.
 	maxConsecutive = 1000
 )
@@ -74,7 +74,7 @@ func readGoDuration(v value, example string) time.Duration {
 		v.problemf("%s is shorter than a second: write e.g. %s", s, example)
 	case d%time.Second != 0:
 		v.problemf("%s is no whole number of seconds: write e.g. %s", s, d.Round(time.Second))
-	case d > maxPolicyWindow:
+	case d > MaxPolicyWindow:
 		v.problemf("%s is longer than 2160h: write a shorter window", s)
 	default:
 		return d

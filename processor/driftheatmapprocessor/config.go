@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/strict"
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
@@ -208,9 +209,7 @@ func (c *Config) Validate() error {
 	if c.Catalog.Type().String() == "" {
 		errs = append(errs, errors.New("catalog: must name an slo_catalog extension"))
 	}
-	if c.Window < time.Second || c.Window%time.Second != 0 {
-		errs = append(errs, fmt.Errorf("window: %s is not a whole number of seconds, at least 1s", c.Window))
-	}
+	errs = append(errs, frame.CheckSpans(c.Window, c.Lateness))
 	var keys []string
 	for i := range c.Dimensions {
 		errs = append(errs, c.Dimensions[i].validate(fmt.Sprintf("dimensions[%d]", i), keys))
@@ -239,7 +238,7 @@ func (c *Config) Validate() error {
 		value time.Duration
 		least time.Duration
 	}{
-		{"cell_ttl", c.CellTTL, 1}, {"lateness", c.Lateness, 0}, {"idle_timeout", c.IdleTimeout, 1}, {"max_lag", c.MaxLag, 1},
+		{"cell_ttl", c.CellTTL, 1}, {"idle_timeout", c.IdleTimeout, 1}, {"max_lag", c.MaxLag, 1},
 		{"series_ttl", c.SeriesTTL, 1}, {"refresh_interval", c.RefreshInterval, 0},
 	} {
 		switch {

@@ -89,6 +89,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 	f("drift_heatmap/coupling", "throughput and batch must each name a metric", "cache_hits and cache_queries belong together", `by[1]: "batch" is an attribute of the results already`,
 		`by[0]: "" is no key`, "context_buckets[1]: 1: boundaries must be finite, and rise")
 	f("drift_heatmap/shares", "cell_ttl: 1s must be at least the window, 5m0s", "hit_buckets[1]: 2: must be above 0 and below 1, as a share is", "context_buckets[0]: 0: must be above 0")
+	f("drift_heatmap/long", "window: 2161h0m0s is longer than 2160h", "lateness: 25h0m0s is longer than 24h: nothing would be told for as long")
 	f("drift_heatmap/null", "window: is null", "canary::attribute: is null")
 	f("drift_heatmap/typo", "windw")
 	f("drift_heatmap/type", "window: 300 has no unit: write 300s, 300m or 300h")
