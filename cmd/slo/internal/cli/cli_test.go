@@ -77,6 +77,17 @@ func TestLintInJSONForMachines(t *testing.T) {
 	assert.JSONEq(t, "[]", out)
 }
 
+// Scenario: a budget begins in a year to come, as with a typing error in a date. Guarantees: it is noted, and is no problem, since it
+// may be meant.
+func TestLintNotesABudgetThatHasNotBegun(t *testing.T) {
+	file := strings.Replace(read(t, "testdata/promises.yaml"), "2026-01-01 00:00:00", "2996-01-01 00:00:00", 1)
+	for _, output := range []string{"text", "json"} {
+		out, errOut, status := run(t, file, "lint", "-o", output, "-")
+		assert.Equal(t, fine, status, out)
+		assert.Regexp(t, `^stdin:\d+: note: llm:chat:\S+ has no error budget before 2996-01-01 00:00 CET, when its timeWindow begins\n$`, errOut)
+	}
+}
+
 func TestTheStandardInputIsAFileAmongOthers(t *testing.T) {
 	policy := `apiVersion: otelcol-llm.dev/v1alpha1
 kind: ViolationPolicy

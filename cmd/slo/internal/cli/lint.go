@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,8 @@ func newLint() *cobra.Command {
 		Long: `Say everything that is wrong in SLO files, and what would be right: one problem a line, as file:line: path: message.
 
 These are the checks with which the Collector loads the same files, OTTL expressions included.
+
+What is right, and may be a mistake all the same, is noted on the standard error: a budget that begins in the future.
 
 Exit status: 0 nothing is wrong, 1 something is, 2 the command line is.`,
 		Args: somePaths,
@@ -74,6 +77,12 @@ func lint(cmd *cobra.Command, paths []string, output string) error {
 	}
 	if len(ps) > 0 {
 		return status(problems)
+	}
+	for _, slo := range c.SLOs {
+		if w := slo.TimeWindow; !w.Rolling && w.Start.After(time.Now()) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s:%d: note: %s has no error budget before %s, when its timeWindow begins\n",
+				slo.Position.File, slo.Position.Line, slo.ID, w.Start.Format("2006-01-02 15:04 MST"))
+		}
 	}
 	return nil
 }
