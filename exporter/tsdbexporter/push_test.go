@@ -42,6 +42,52 @@ func TestWhatIsRefusedIsCountedAndLosesNothingElse(t *testing.T) {
 	assert.Equal(t, 1, r.logs.FilterMessageSnippet("samples are refused").Len(), "the log tells of the first")
 }
 
+// Scenario: one request has two values of a series at one time: of a gauge, of one that comes late, of an exponential histogram, and of
+// gauges whose keys are told apart by nothing that a label can have; others it has twice alike.
+// Guarantees: the first stays, the other is counted with its reason, and what is alike is nobody's fault.
+func TestTwoValuesAtOneTimeInOneRequestAreToldApart(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	r.push(gauge("late", 1, at, nil))
+	md, ms := batch(resource)
+	addGauge(ms, "g", 1, at, nil)
+	addGauge(ms, "g", 2, at, nil)
+	addGauge(ms, "g", 1, at, nil)
+	addGauge(ms, "late", 1, at.Add(-time.Minute), nil)
+	addGauge(ms, "late", 2, at.Add(-time.Minute), nil)
+	addGauge(ms, "keys", 1, at, map[string]any{"größe": "x"})
+	addGauge(ms, "keys", 2, at, map[string]any{"gräße": "x"})
+	addGauge(ms, "x", 1, at, nil)
+	for _, count := range []uint64{3, 3, 4} {
+		m := ms.AppendEmpty()
+		m.SetName("x.native")
+		m.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		p := m.ExponentialHistogram().DataPoints().AppendEmpty()
+		p.SetTimestamp(stamp(at))
+		p.SetCount(count)
+		p.SetZeroCount(count)
+	}
+	r.push(md)
+	assert.Equal(t, map[string]float64{"reason=duplicate": 4}, r.counted("otelcol_tsdb_samples_refused"))
+	assert.InDelta(t, 1, r.value("g", at), 0)
+	assert.InDelta(t, 1, r.value("late", at.Add(-time.Minute)), 0)
+	assert.InDelta(t, 1, r.value("keys", at), 0)
+	assert.InDelta(t, 3, r.value("histogram_count(x_native)", at), 0)
+
+	r.push(gauge("g", 3, at.Add(time.Second), nil))
+	assert.InDelta(t, 3, r.value("g", at.Add(time.Second)), 0, "the next request begins anew")
+}
+
+// Guarantees: keys of one point that become one label are that label, with all their values, in the order of the keys, as
+// OpenTelemetry's specification has it: none is lost, and none decides alone.
+func TestKeysThatBecomeOneLabelAreJoined(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now()
+	r.push(gauge("g", 1, at, map[string]any{"größe": "b", "gräße": "a", "gr.-e": "0", "other": "o"}))
+	assert.Equal(t, map[string]string{`{gr__e="0;a;b", other="o"}`: "1"}, r.ask("sum by (gr__e, other) (g)", at))
+	assert.Empty(t, r.counted("otelcol_tsdb_points_unreadable"))
+}
+
 // Scenario: one point of a batch is of 1970, and one of 2200. Guarantees: the translator does not fill the time between.
 func TestATimeThatIsWrongCostsNothing(t *testing.T) {
 	r := newRig(t, settings(t))

@@ -52,6 +52,7 @@ type Appender struct {
 
 	families *Families
 	family   string // the last that was looked up
+	given    *given
 	order    *sync.Mutex
 }
 
@@ -71,7 +72,8 @@ type Refusal struct {
 // refuses without a word.
 func (s *Store) Append(ctx context.Context) *Appender {
 	s.order.Lock()
-	return &Appender{AppenderV2: s.AppenderV2(ctx), families: s.Families, order: &s.order}
+	s.given.reset()
+	return &Appender{AppenderV2: s.AppenderV2(ctx), families: s.Families, given: &s.given, order: &s.order}
 }
 
 // Commit ends a transaction: what it has is in the log, and is found.
@@ -112,18 +114,31 @@ func (a *Appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 			a.family = opts.MetricFamilyName
 			a.families.put(a.family, opts.Metadata)
 		}
+		a.again(ref, ls, t, v, h)
 		return ref, nil
 	}
 	var partial *storage.AppendPartialError
 	if errors.As(err, &partial) {
 		a.RefusedExemplars += int64(len(partial.ExemplarErrors))
+		a.again(ref, ls, t, v, h)
 		return ref, nil
 	}
+	a.refuse(ls, t, err)
+	return 0, nil
+}
+
+// again counts a sample that the transaction has given another value before: the TSDB keeps the first, and says nothing.
+func (a *Appender) again(ref storage.SeriesRef, ls labels.Labels, t int64, v float64, h *histogram.Histogram) {
+	if !a.given.agrees(ref, t, v, h) {
+		a.refuse(ls, t, storage.ErrDuplicateSampleForTimestamp)
+	}
+}
+
+func (a *Appender) refuse(ls labels.Labels, t int64, err error) {
 	a.Refused[reasonOf(err)]++
 	if a.Example.Err == nil {
 		a.Example = Refusal{Series: ls.String(), Time: time.UnixMilli(t).UTC(), Err: err}
 	}
-	return 0, nil
 }
 
 func reasonOf(err error) Reason {

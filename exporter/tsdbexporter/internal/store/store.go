@@ -51,6 +51,7 @@ type Store struct {
 	opts  Options
 	lock  *tsdbutil.DirLocker
 	order sync.Mutex // held by the transaction that is open
+	given given      // to that transaction
 
 	mu      sync.Mutex // guards what follows
 	checked time.Time  // when the disk was last looked at
