@@ -62,6 +62,9 @@ func (l *limiter) check(endpoint string, r *http.Request) error {
 			if len(text) > l.longest {
 				return fmt.Errorf("%s: has %d bytes, and query::max_length is %d", key, len(text), l.longest)
 			}
+			if n := writtenOut(text); n > l.longest {
+				return fmt.Errorf("%s: its regular expressions have %d characters with their repetitions written out, and query::max_length is %d", key, n, l.longest)
+			}
 		}
 	}
 	if listing[endpoint] {
