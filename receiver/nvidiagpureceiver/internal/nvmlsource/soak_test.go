@@ -38,6 +38,7 @@ const (
 func TestReport15AThousandScrapesTakeAsMuchAsTen(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	r := start(t, fakegpu.Server(8, 20, 1000))
+	r.patience = time.Millisecond // a GPU that is lost is looked for a thousand times, and each waits as long
 	divide(&r.world.GPUs[7])
 	r.change()
 	often, seldom := groups(gpu.Cheap, gpu.PerProcess), groups(gpu.Cheap, gpu.PerProcess, gpu.Expensive)
@@ -45,10 +46,14 @@ func TestReport15AThousandScrapesTakeAsMuchAsTen(t *testing.T) {
 	for i := range *scrapes {
 		if i%churnEvery == 0 {
 			churn(r.world, random)
+			more := 0
 			if i/churnEvery%20 == 0 {
-				xids += disturb(r, random, i/churnEvery/20)
+				more = disturb(r, random, i/churnEvery/20)
 			}
 			require.NoError(t, r.world.Write(os.Getenv(fakegpu.Variable)))
+			if xids += more; more > 0 { // before a GPU is lost: then nobody tells them
+				require.Len(t, r.told(xids), xids)
+			}
 		}
 		r.later(time.Second)
 		if r.want = often; i%6 == 0 {

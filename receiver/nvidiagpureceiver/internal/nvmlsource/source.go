@@ -41,9 +41,10 @@ type Options struct {
 
 // Source is a gpu.Source. Its zero value is not ready: use New.
 type Source struct {
-	opts   Options
-	now    func() time.Time
-	events func(gpu.Event)
+	opts     Options
+	now      func() time.Time
+	patience time.Duration // of the wait for Xids
+	events   func(gpu.Event)
 
 	lib     *nvml.Library
 	cards   []*card // in the order of their indices; one that was seen stays until Close
@@ -65,7 +66,7 @@ type Source struct {
 }
 
 // New makes a source that is not open.
-func New(opts Options) *Source { return &Source{opts: opts, now: time.Now} }
+func New(opts Options) *Source { return &Source{opts: opts, now: time.Now, patience: patience} }
 
 // Open implements gpu.Source.
 func (s *Source) Open(ctx context.Context, events func(gpu.Event)) error {
@@ -101,7 +102,7 @@ func (s *Source) begin(ctx context.Context) error {
 	if !s.findAll(n) {
 		return gpu.Unavailable(fmt.Errorf("no GPU of %d can be seen", n))
 	}
-	s.watcher = watch(lib, s.cards, s.events, s.now)
+	s.watcher = watch(lib, s.cards, s.events, s.now, s.patience)
 	s.tellDeaf()
 	return nil
 }

@@ -17,12 +17,13 @@ const maxPending = 64
 
 // watcher waits for Xids in a goroutine of its own.
 type watcher struct {
-	set   *nvml.Events
-	cards []watched
-	tell  func(gpu.Event)
-	now   func() time.Time
-	quit  chan struct{}
-	done  chan struct{}
+	set      *nvml.Events
+	cards    []watched
+	tell     func(gpu.Event)
+	now      func() time.Time
+	patience time.Duration
+	quit     chan struct{}
+	done     chan struct{}
 }
 
 type watched struct {
@@ -31,7 +32,7 @@ type watched struct {
 }
 
 // watch begins to wait, and is nil where no device tells Xids. Each card that is here knows then whether it is heard.
-func watch(lib *nvml.Library, cards []*card, tell func(gpu.Event), now func() time.Time) *watcher {
+func watch(lib *nvml.Library, cards []*card, tell func(gpu.Event), now func() time.Time, patience time.Duration) *watcher {
 	set, o := lib.NewEvents()
 	if o != nvml.OK {
 		for _, c := range cards {
@@ -41,7 +42,7 @@ func watch(lib *nvml.Library, cards []*card, tell func(gpu.Event), now func() ti
 		}
 		return nil
 	}
-	w := &watcher{set: set, tell: tell, now: now, quit: make(chan struct{}), done: make(chan struct{})}
+	w := &watcher{set: set, tell: tell, now: now, patience: patience, quit: make(chan struct{}), done: make(chan struct{})}
 	for _, c := range cards {
 		if !c.here {
 			continue
@@ -67,12 +68,12 @@ func (w *watcher) run() {
 			return
 		default:
 		}
-		switch o := w.wait(patience); o {
+		switch o := w.wait(w.patience); o {
 		case nvml.OK, nvml.Absent:
 		default: // it fails at once as long as a device is lost
 			select {
 			case <-w.quit:
-			case <-time.After(patience):
+			case <-time.After(w.patience):
 			}
 		}
 	}
