@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/judge"
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 )
@@ -142,21 +143,20 @@ func (e *engine) logRecords(events []judge.Event) plog.Logs {
 	return ld
 }
 
+func eventName(ev *judge.Event) string {
+	switch {
+	case ev.Kind == judge.BurnAlert && ev.Opened:
+		return burnOpened
+	case ev.Kind == judge.BurnAlert:
+		return burnClosed
+	case ev.Opened:
+		return violationOpened
+	}
+	return violationClosed
+}
+
 func (e *engine) record(r plog.LogRecord, ev *judge.Event, slos *openslo.Catalog) {
-	opened, closed := violationOpened, violationClosed
-	if ev.Kind == judge.BurnAlert {
-		opened, closed = burnOpened, burnClosed
-	}
-	r.SetTimestamp(pcommon.Timestamp(ev.Time))
-	r.SetEventName(closed)
-	r.SetSeverityNumber(plog.SeverityNumberInfo)
-	r.SetSeverityText("INFO")
-	if ev.Opened {
-		r.SetEventName(opened)
-		r.SetSeverityNumber(plog.SeverityNumberError)
-		r.SetSeverityText("ERROR")
-	}
-	r.Body().SetStr(ev.Reason)
+	emit.Event(r, eventName(ev), ev.Opened, ev.Time, ev.Reason)
 	m := r.Attributes()
 	e.describe(m, ev.Of)
 	put := func(key, value string) {

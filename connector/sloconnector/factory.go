@@ -19,7 +19,11 @@ import (
 )
 
 // engines are shared between the instances that serve different signals of one connector.
-var engines shared.Group[*engine]
+var engines = shared.Group[*engine]{Hears: shared.Hears[*engine]{
+	Metrics: (*engine).consume, Traces: (*engine).consumeTraces, Logs: (*engine).consumeLogs,
+}}
+
+type instance = shared.Instance[*engine]
 
 // NewFactory returns the factory of the slo connector.
 func NewFactory() connector.Factory {
@@ -80,10 +84,5 @@ func createLogsToLogs(_ context.Context, set connector.Settings, cfg component.C
 }
 
 func join(set connector.Settings, cfg component.Config, from pipeline.Signal, connect func(*engine)) (*instance, error) {
-	member, err := engines.Join(cfg, func() (*engine, error) { return newEngine(set, cfg.(*Config)) })
-	if err != nil {
-		return nil, err
-	}
-	connect(member.Engine())
-	return &instance{Member: member, feeds: member.Claim(from)}, nil
+	return engines.Instance(cfg, from, func() (*engine, error) { return newEngine(set, cfg.(*Config)) }, connect)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
@@ -180,6 +181,21 @@ func TestAPointShowsTheRequestBehindIt(t *testing.T) {
 	assert.Equal(t, pcommon.SpanID{2}, all.At(0).SpanID())
 	assert.InDelta(t, 0.9, all.At(0).DoubleValue(), 0)
 	assert.Equal(t, pcommon.Timestamp(4), all.At(0).Timestamp())
+}
+
+func TestWhatOpensIsAnErrorAndWhatClosesIsInformation(t *testing.T) {
+	f := func(opened bool, severity plog.SeverityNumber, text string) {
+		t.Helper()
+		r := plog.NewLogRecord()
+		Event(r, "slo.violation.x", opened, 5, "why")
+		assert.Equal(t, "slo.violation.x", r.EventName())
+		assert.Equal(t, pcommon.Timestamp(5), r.Timestamp())
+		assert.Equal(t, "why", r.Body().Str())
+		assert.Equal(t, severity, r.SeverityNumber())
+		assert.Equal(t, text, r.SeverityText())
+	}
+	f(true, plog.SeverityNumberError, "ERROR")
+	f(false, plog.SeverityNumberInfo, "INFO")
 }
 
 func TestOnlyWhatIsOnIsWritten(t *testing.T) {
