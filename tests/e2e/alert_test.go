@@ -89,7 +89,7 @@ spec: {window: 10s, when: {all: [{slo: ttft}]}}
 // Guarantees: the violation is that of the window in which they did, and it is told, as an event and as an alert, when every
 // engine was scraped once more after the window's end.
 func TestAFaultIsToldOneScrapeAfterItsWindow(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	const window, scrape = 10 * time.Second, time.Second
 	// Results leave within a second of their cause; the rest is for a busy machine.
 	const slack = time.Second + 3*time.Second

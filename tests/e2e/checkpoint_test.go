@@ -131,7 +131,7 @@ func TestADamagedCheckpointCostsAtMostWhatItHeld(t *testing.T) {
 	hour := float64(perStep) * float64(time.Hour/stepLength)
 	f := func(name string, damage func(values *bbolt.Bucket), hoursKept int, broken float64, says ...string) {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			parallel(t)
 			t0 := time.Now().UTC().Truncate(time.Hour).Add(-8 * time.Hour)
 			to := newSink(t)
 			x := startTeller(t, regionalSLOs, brisk+", storage: file_storage, checkpoint_interval: 1s", to.URL, true)
@@ -198,7 +198,7 @@ service:
 // Guarantees: whoever scrapes the results sees slo.evaluation.lag, from the start and growing while nothing comes in, and does
 // not see it when the process is dead.
 func TestTheDeadMansSignalIsThereUntilTheProcessIsNot(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	slos := filepath.Join(t.TempDir(), "slo.yaml")
 	require.NoError(t, os.WriteFile(slos, []byte(regionalSLOs), 0o600))
 	otlp, results := spawn.FreeEndpoint(t), spawn.FreeEndpoint(t)

@@ -81,7 +81,7 @@ func (l *onALaptop) ask(query string, at time.Time) []sample {
 // Scenario: builtin:all-in-one beside an engine is killed as a crash would, and started again in the same folder.
 // Guarantees: what the page was shown before is shown as it was, and the series go on as the same ones.
 func TestThePageShowsAfterACrashWhatItShowedBefore(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	engine, dir := spawn.FreeEndpoint(t), t.TempDir()
 	startEngine(t, engine, 1)
 	const queries = `{__name__=~"slo_objective|slo_state|vllm:time_to_first_token_seconds_(bucket|count)|vllm:request_success_total"}`
@@ -108,7 +108,7 @@ func TestThePageShowsAfterACrashWhatItShowedBefore(t *testing.T) {
 
 // Guarantees: a page of another site, whose name was made to point here, reaches neither the console nor the database.
 func TestOtherSitesReachNeitherPageNorDatabase(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := startOnALaptop(t, t.TempDir(), spawn.FreeEndpoint(t))
 	for _, address := range []string{l.console + "/", l.console + "/api/v1/query?query=up", l.tsdb + "/api/v1/query?query=up"} {
 		req, err := http.NewRequest(http.MethodGet, address, nil)

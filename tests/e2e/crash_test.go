@@ -190,7 +190,7 @@ var crashSeed = flag.Uint64("crash-seed", 4, "when the process is killed; 0 is a
 // input, that is sent until it is acknowledged, none is counted twice, and no more is lost than was acknowledged in the
 // interval before a kill; each violation is told, opened and closed, by the same id and as of the same time, and no other.
 func TestTenCrashesLoseNoMoreThanACheckpointIntervalAndNoViolation(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	const (
 		kills = 10
 		pace  = 45 * time.Millisecond
@@ -232,6 +232,9 @@ func TestTenCrashesLoseNoMoreThanACheckpointIntervalAndNoViolation(t *testing.T)
 	end := t0.Add(6 * time.Hour)
 	quietTo.waitJudged(t, end, 2*len(regions))
 	to.waitJudged(t, end, 2*len(regions))
+	checkpoints := x.checkpoints()
+	assert.Equal(t, 0, x.Stop())
+	assert.Equal(t, 0, quiet.Stop())
 
 	want, _ := quietTo.once()
 	got, came := to.once()
@@ -273,7 +276,5 @@ func TestTenCrashesLoseNoMoreThanACheckpointIntervalAndNoViolation(t *testing.T)
 		assert.InDelta(t, 1-gotBad/(gotBad+gotGood)/0.5, gauge(to, "slo.error_budget.remaining", errors), 1e-9, "the books of %s and its counters agree", region)
 		t.Logf("%s: of %g events that were sent as increments, %g were lost; %d were acknowledged in the intervals before a kill", region, all, lost, canLose)
 	}
-	t.Logf("%d kills in %s; %d events, of which %d were told again; checkpoints: %s", kills, time.Since(began).Round(time.Second), len(want), came-len(got), x.checkpoints())
-	assert.Equal(t, 0, x.Stop())
-	assert.Equal(t, 0, quiet.Stop())
+	t.Logf("%d kills in %s; %d events, of which %d were told again; checkpoints: %s", kills, time.Since(began).Round(time.Second), len(want), came-len(got), checkpoints)
 }

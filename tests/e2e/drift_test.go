@@ -172,7 +172,7 @@ func cells(answer []sample) (all []string) {
 // explanation names what the guilty have in common and nothing else; there is no moment at which a query finds no verdict; what
 // came in was passed on as it was.
 func TestACanaryThatIsWorseInOneCellIsShownByPromQL(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	h := startHeatmap(t, "100ms")
 	t0 := time.Now().UTC().Truncate(driftWindow).Add(-13 * driftWindow)
 	const fault, last = 6, 12
@@ -276,7 +276,7 @@ func (h *heatmap) window(t0 time.Time, n int, fault bool) {
 // Guarantees: every window says the same, to the last digit, in both: what is observed, what was normal lately and once, verdicts
 // and explanations. So no window is learned from twice, and none is forgotten.
 func TestAHeatmapThatIsKilledGoesOnAsIfNothingHadHappened(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	t0 := time.Now().UTC().Truncate(driftWindow).Add(-13 * driftWindow)
 	const fault, last = 8, 12
 	quiet, killed := startHeatmap(t, "0s"), startHeatmap(t, "0s")
@@ -329,7 +329,7 @@ func TestADamagedCheckpointOfAHeatmap(t *testing.T) {
 	}
 	f := func(name string, damage func(values *bbolt.Bucket), kept bool, problems float64, says string) {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			parallel(t)
 			t0 := time.Now().UTC().Truncate(driftWindow).Add(-13 * driftWindow)
 			h := startHeatmap(t, "0s")
 			for n := range windows {

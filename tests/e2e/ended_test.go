@@ -20,7 +20,7 @@ import (
 // Scenario: one of three SLOs is taken out of its file, while the Prometheus exporter forgets nothing by itself for an hour.
 // Guarantees: all that was told of it goes at once, and nothing of the others.
 func TestAnSLOThatIsTakenOutGoesFromThePrometheusExporter(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	one := strings.Split(regionalSLOs, "---\n")[1]
 	catalog := func(names ...string) []byte {
 		var all []string

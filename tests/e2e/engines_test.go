@@ -105,7 +105,7 @@ service:
 // one that the scrape itself adds, is in a promise of its own.
 // Guarantees: nothing crashes, and no point is lost from the books: received = accepted + refused for a reason.
 func TestEveryPointOfEveryEngineIsAcceptedOrRefusedWithAReason(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	metrics := map[string]bool{"up": true, "scrape_duration_seconds": true, "scrape_samples_scraped": true,
 		"scrape_samples_post_metric_relabeling": true, "scrape_series_added": true}
 	var targets []string

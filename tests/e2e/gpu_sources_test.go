@@ -33,7 +33,7 @@ func (g *gpus) has(value string, texts ...string) {
 // Scenario: the Collector is started while a GPU is lost; then that one answers again.
 // Guarantees: its state is failed and an event says so, and it is read again without a restart.
 func TestAGPUThatIsLostAtTheStartIsTold(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	g := startGPUs(t)
 	world := fakegpu.Server(8, 0, 0)
 	world.Fail("*", 3, 15)
@@ -52,7 +52,7 @@ func TestAGPUThatIsLostAtTheStartIsTold(t *testing.T) {
 // Scenario: a GPU is added to a machine that is read.
 // Guarantees: it is found without a restart, and is no recovery of anything.
 func TestAGPUThatIsAddedIsFound(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	g := startGPUsBy(t, "nvml\n    proc_root: DIR/proc")
 	list := func(name string) {
 		require.NoError(t, os.MkdirAll(filepath.Join(g.dir, "proc/driver/nvidia/gpus", name), 0o750))
@@ -74,7 +74,7 @@ func TestAGPUThatIsAddedIsFound(t *testing.T) {
 // Scenario: nothing but the state of GPUs is told, of cards that cannot be divided, and one is lost.
 // Guarantees: that is seen.
 func TestALostGPUIsSeenWhereOnlyItsStateIsTold(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	off := "nvml\n    metrics:"
 	for _, name := range gpuMetrics(t) {
 		if name != "hw.status" {
@@ -110,7 +110,7 @@ func TestAHostEngineThatHangsDoesNotStopNVML(t *testing.T) {
 	t.Parallel()
 	f := func(function string) {
 		t.Run(function, func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			g := startGPUsBy(t, "auto\n    dcgm_library: DIR/libdcgm.so.4\n    dcgm_endpoint: localhost:5555")
 			world := fakegpu.H100()
 			hang := fakegpu.Rule{Function: function, GPU: fakegpu.All, Instance: fakegpu.All, Delay: time.Minute}
@@ -147,7 +147,7 @@ func TestAHostEngineThatHangsDoesNotStopNVML(t *testing.T) {
 // Scenario: one GPU of four answers a call as if the driver was not there.
 // Guarantees: nothing else is lost by that, and no new session begins.
 func TestOneGPUThatDeniesTheDriverCostsItsOwnAnswers(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	g := startGPUs(t)
 	world := fakegpu.Server(4, 0, 0)
 	world.Fail("nvmlDeviceGetMemoryInfo_v2", 1, 28)

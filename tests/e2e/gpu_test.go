@@ -33,7 +33,7 @@ receivers:
     source: %[4]s
     collection_interval: 200ms
     retry_interval: 200ms
-    release_window: 3s
+    release_window: 5s
 exporters:
   prometheus: {endpoint: %[3]q, metric_expiration: 1h, resource_to_telemetry_conversion: {enabled: true}}
   file: {path: %[2]s/events.jsonl, flush_interval: 100ms}
@@ -131,7 +131,7 @@ func (g *gpus) events() (names []string) {
 // Guarantees: the Collector starts, says so in one clear line, its status is recoverable; and when the driver is there, it
 // reads without a restart.
 func TestWithoutNVIDIATheCollectorRunsAndWaits(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	g := startGPUs(t)
 	g.WaitLog("no GPU is read; it is tried again", 10*time.Second)
 	g.soon(g.status, "StatusRecoverableError", "libnvidia-ml.so.1")
@@ -155,7 +155,7 @@ func TestAFunctionThatTheDriverLacksCostsItsMetricsOnly(t *testing.T) {
 	t.Parallel()
 	f := func(name string, world *fakegpu.Scenario, missing []string, absent ...string) {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			g := startGPUs(t)
 			g.install(missing...)
 			g.write(world)
@@ -176,7 +176,7 @@ func TestAFunctionThatTheDriverLacksCostsItsMetricsOnly(t *testing.T) {
 // Scenario: an operator asks for the GPUs, and gives them back.
 // Guarantees: no handle is open in between; then it goes on.
 func TestSIGUSR1GivesTheHandlesBack(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	g := startGPUs(t)
 	g.install()
 	g.write(fakegpu.H100())
@@ -201,7 +201,7 @@ func TestSIGUSR1GivesTheHandlesBack(t *testing.T) {
 // Scenario: a GPU reports an Xid and is lost, while its neighbours work; the driver is changed.
 // Guarantees: events tell it, the state of that GPU is failed, the others report on, and the process lives.
 func TestWhatHappensToAGPUIsToldAndSurvived(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	g := startGPUs(t)
 	g.install()
 	world := fakegpu.Server(3, 2, 1_000_000)
@@ -236,7 +236,7 @@ func TestWhatHappensToAGPUIsToldAndSurvived(t *testing.T) {
 // Guarantees: the status says so, nothing of what was read is shown for the present, the reload is done, and the process ends by
 // itself.
 func TestADriverThatBlocksHoldsNothingUp(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	g := startGPUs(t)
 	g.install()
 	world := fakegpu.H100()
@@ -260,7 +260,7 @@ func TestADriverThatBlocksHoldsNothingUp(t *testing.T) {
 // and go, a GPU is divided, the driver is another one, and at last the handles are given back.
 // Guarantees: at each moment it shows what there is, all of it, and nothing of what was.
 func TestPrometheusShowsWhatThereIsAndNothingOfWhatWas(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	g := startGPUsBy(t, "nvml\n    dcgm_exporter_names: true")
 	g.install()
 	world := fakegpu.Server(2, 3, 1_000_000)
@@ -342,7 +342,7 @@ func labels(page, metric, label string) (values []string) {
 // Scenario: NVML alone; then DCGM is installed, and its host engine restarts.
 // Guarantees: profiling is GPM's, then DCGM's, and the process lives through all of it.
 func TestDCGMIsTakenUpForProfiling(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	g := startGPUsBy(t, "auto\n    dcgm_library: DIR/libdcgm.so.4\n    dcgm_endpoint: localhost:5555")
 	world := fakegpu.H100()
 	g.write(world)

@@ -26,7 +26,7 @@ const processMemory = "nvidia.gpu.process.memory.usage"
 // process of Docker; on the fourth one that /proc does not know. Guarantees: each process has what can be proved of it and no
 // more: no pod's name on what another pod uses, no value twice, and none left out.
 func TestAProcessOnAGPUHasItsPodsLabels(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	const uid = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f"
 	id := func(n int) string { return strings.Repeat(strconv.Itoa(n), 64) }
 	logs, dir := t.TempDir(), t.TempDir()

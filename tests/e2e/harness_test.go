@@ -135,16 +135,18 @@ func (j *judge) newest(name string, want map[string]string) (found point, ok boo
 	return found, ok
 }
 
-// waitUntilJudged waits until the window that ends at end has its verdict, for every one of the SLOs.
-func (j *judge) waitUntilJudged(end time.Time, slos ...string) {
+// judged waits until the window that ends at end has its verdict, for every one of the SLOs, and stops the Collector: then all that it
+// has told is written.
+func (j *judge) judged(end time.Time, slos ...string) {
 	j.t.Helper()
 	for _, id := range slos {
 		require.Eventually(j.t, func() bool {
-			p, ok := j.newest("slo.state", map[string]string{"slo_id": id, "state": "no_data"})
+			// Not slo.state: before any input it is that of a window of today.
+			p, ok := j.newest("slo.sli.value", map[string]string{"slo_id": id})
 			return ok && !p.at.Before(end)
 		}, 30*time.Second, 100*time.Millisecond, "%s was not judged up to %s", id, end)
 	}
-	time.Sleep(500 * time.Millisecond) // events leave right after the results of the same window
+	require.Equal(j.t, 0, j.Stop())
 }
 
 // each calls f for every whole line of a file that may not exist yet.

@@ -8,17 +8,26 @@ import (
 	"testing"
 )
 
-// atATime is how many tests run at a time: they wait much more than they compute, so it is not for cores to say.
-const atATime = "4"
+// turns are how many tests run at a time, whatever cores there are: they wait much more than they compute. Beside them is the demo,
+// which takes as long as all of them: it begins at once, so go test itself lets as many run as there are.
+var turns = make(chan struct{}, 3)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
-		if err := flag.Set("test.parallel", atATime); err != nil {
+		if err := flag.Set("test.parallel", "1000"); err != nil {
 			panic(err)
 		}
 	}
 	os.Exit(m.Run())
+}
+
+// parallel lets a test run beside others when it is its turn. One whose subtests take turns must not have one itself.
+func parallel(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	turns <- struct{}{}
+	t.Cleanup(func() { <-turns })
 }

@@ -172,7 +172,8 @@ func (s *sink) forget() {
 	clear(s.points)
 }
 
-// waitJudged waits until the window that ends at end has its verdict in n series, and what belongs to it has left.
+// waitJudged waits until the window that ends at end has its verdict in n series. Events and budgets leave beside it: all of them are
+// there when whoever tells them has stopped.
 func (s *sink) waitJudged(t testing.TB, end time.Time, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -184,5 +185,4 @@ func (s *sink) waitJudged(t testing.TB, end time.Time, n int) {
 		}
 		return judged >= n
 	}, 30*time.Second, 50*time.Millisecond, "not all was judged up to %s", end)
-	time.Sleep(time.Second) // events and budgets leave beside the results of the same window
 }

@@ -31,7 +31,7 @@ service:
 // Guarantees: a span of each request arrives, named and described as vLLM does it, on a resource that says which replica
 // it was.
 func TestSpansOfTheSimulatorReachTheCollector(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	dir, endpoint := t.TempDir(), spawn.FreeEndpoint(t)
 	c := spawn.Start(t, spawn.Options{Configs: []string{spawn.WriteConfig(t, fmt.Sprintf(spansConfig, endpoint, dir))}})
 	c.WaitReady()

@@ -42,7 +42,7 @@ service:
 // Scenario: an SLO file is broken and mended while the shipped binary runs with a health check.
 // Guarantees: the health check says so, with the mistake, and says when it is over.
 func TestABrokenCatalogShowsInTheHealthCheck(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	file, health := filepath.Join(t.TempDir(), "slo.yaml"), spawn.FreeEndpoint(t)
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 	write(ttftSLO)

@@ -93,7 +93,7 @@ func TestWhatADamagedStoreDoesIsWhatTheDocumentSays(t *testing.T) {
 		assert.Contains(t, section, says)
 		for recreate, want := range map[bool]int{false: without, true: with} {
 			t.Run(fmt.Sprintf("%s, recreate=%t", name, recreate), func(t *testing.T) {
-				t.Parallel()
+				parallel(t)
 				dir := t.TempDir()
 				damage(newStore(t, dir))
 				c := spawn.Start(t, spawn.Options{Configs: []string{spawn.WriteConfig(t, fmt.Sprintf(storeConfig, dir, recreate))}})

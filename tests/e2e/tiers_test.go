@@ -75,7 +75,7 @@ func sameCounts(t *testing.T, want, got *sink) {
 // Guarantees: the third, which has seen no input of its own, counts and judges as the fourth does, to the event, and names the
 // same violations by the same ids.
 func TestTwoHalvesMergedAreTheWhole(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	// Six hours in some six seconds. Distributions leave within a quarter of a second, which is a quarter of an hour here, and more
 	// on a busy machine: windows wait for most of two hours. The
 	// third hears both halves whole.
@@ -95,28 +95,30 @@ func TestTwoHalvesMergedAreTheWhole(t *testing.T) {
 	end := t0.Add(6 * time.Hour)
 	wholeTo.waitJudged(t, end, 2*len(regions))
 	mergedTo.waitJudged(t, end, 2*len(regions))
-	sameCounts(t, wholeTo, mergedTo)
 	assert.Empty(t, refused(merged))
 	for _, x := range []*teller{halves[0], halves[1], merged, whole} {
 		assert.Equal(t, 0, x.Stop())
 	}
+	sameCounts(t, wholeTo, mergedTo)
 }
 
 // Guarantees: two replicas that are fed the same, each in an order of its own, count and judge alike and name the same violations
 // by the same ids, so that whoever hears both has each once.
 func TestTwoReplicasNameTheSameViolations(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	t0 := time.Now().UTC().Truncate(time.Hour).Add(-8 * time.Hour)
 	var sinks [2]*sink
+	var replicas [2]*teller
 	var both sync.WaitGroup
 	for i := range sinks {
 		sinks[i] = newSink(t)
-		x := startTeller(t, regionalSLOs, brisk, sinks[i].URL, true)
-		both.Go(func() { tell(t, t0, uint64(i), 0, func(int) *teller { return x }) })
+		replicas[i] = startTeller(t, regionalSLOs, brisk, sinks[i].URL, true)
+		both.Go(func() { tell(t, t0, uint64(i), 0, func(int) *teller { return replicas[i] }) })
 	}
 	both.Wait()
-	for _, s := range sinks {
+	for i, s := range sinks {
 		s.waitJudged(t, t0.Add(6*time.Hour), 2*len(regions))
+		assert.Equal(t, 0, replicas[i].Stop())
 	}
 	sameCounts(t, sinks[0], sinks[1])
 }

@@ -33,7 +33,7 @@ service:
 
 // Guarantees: what is wrong in a component of ours is found before it is started, and the message names the path of the key.
 func TestValidateNamesTheKeyPath(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	const catalog, schema, slo = `{paths: [builtin:vllm]}`, `{}`, `{}`
 	run := func(catalog, schema, slo string) (string, int) {
 		return spawn.Run(t, "validate", "--config", spawn.WriteConfig(t, fmt.Sprintf(validateConfig, catalog, schema, slo)))

@@ -94,7 +94,7 @@ func runHour(t *testing.T, t0 time.Time, points []ttftPoint, size int) verdict {
 	for batch := range slices.Chunk(points, size) {
 		j.send(batchOf(batch))
 	}
-	j.waitUntilJudged(t0.Add(time.Hour), "llm:chat:ttft:p95")
+	j.judged(t0.Add(time.Hour), "llm:chat:ttft:p95")
 	v := verdict{events: j.events(t0)}
 	for name, to := range map[string]*float64{"good": &v.good, "bad": &v.bad} {
 		p, ok := j.newest("slo.sli.events", map[string]string{"outcome": name})
@@ -104,7 +104,6 @@ func runHour(t *testing.T, t0 time.Time, points []ttftPoint, size int) verdict {
 	p, ok := j.newest("slo.violations", map[string]string{"slo.policy": "chat-ttft-3x5m"})
 	require.True(t, ok, "the counter is there from zero on")
 	v.violations = p.value
-	assert.Equal(t, 0, j.Stop())
 	return v
 }
 
@@ -114,7 +113,7 @@ func TestThreeMissedWindowsInARowAreOneViolation(t *testing.T) {
 	t.Parallel()
 	f := func(slow []int, want ...event) {
 		t.Run(fmt.Sprint(slow), func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			t0 := origin()
 			v := runHour(t, t0, hourOf(t0, 120, slow...), 7)
 			ids := map[string]bool{}
@@ -137,7 +136,7 @@ func TestThreeMissedWindowsInARowAreOneViolation(t *testing.T) {
 
 // Guarantees: how the input is cut into requests has no say in the verdict.
 func TestOneBatchOrAThousandGiveTheSameVerdict(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	t0 := origin()
 	points := hourOf(t0, 1000, 4, 5, 6, 7)
 	one, thousand := runHour(t, t0, points, 1000), runHour(t, t0, points, 1)
@@ -196,7 +195,7 @@ func TestTwoPromisesBrokenTogetherAreOneViolation(t *testing.T) {
 	t.Parallel()
 	f := func(accepted, hallucinated float64, want int) {
 		t.Run(fmt.Sprint(accepted, " ", hallucinated), func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			t0 := origin()
 			j := startJudge(t, qualitySLOs)
 			for minute := range 61 {
@@ -215,7 +214,7 @@ func TestTwoPromisesBrokenTogetherAreOneViolation(t *testing.T) {
 				}
 				j.send(md)
 			}
-			j.waitUntilJudged(t0.Add(time.Hour), "llm:chat:refusal:92", "llm:chat:hallucination:95")
+			j.judged(t0.Add(time.Hour), "llm:chat:refusal:92", "llm:chat:hallucination:95")
 			opened := 0
 			for _, e := range j.events(t0) {
 				if e.name == "slo.violation.opened" {
@@ -227,7 +226,6 @@ func TestTwoPromisesBrokenTogetherAreOneViolation(t *testing.T) {
 			p, ok := j.newest("slo.sli.value", map[string]string{"slo_id": "llm:chat:refusal:92", "target": "0.9200", "unit": "ratio"})
 			require.True(t, ok)
 			assert.InDelta(t, accepted, p.value, 1e-9)
-			assert.Equal(t, 0, j.Stop())
 		})
 	}
 	f(0.91, 0.01, 0)
