@@ -25,7 +25,7 @@
 //	launch FUNCTION N [THREADS]  N kernels
 //	churn FUNCTION FUNCTION N SIZE [THREADS]   N times an allocation and its free
 //	rate FUNCTION FUNCTION N SIZE PER_SECOND   the same, so many pairs a second
-//	time FUNCTION N              the nanoseconds that N calls take, after ok: of cudaFree with NULL, or any launch
+//	cpu                          the nanoseconds of CPU time that it has used, after ok
 //	fork                         a child does what follows, and its parent waits; the child's exit ends it
 //	exec                         the program starts anew
 //	exit                         without freeing anything

@@ -38,7 +38,7 @@ func helper(names string) int {
 	}
 	defer func() { _ = p.Close() }()
 	result, err := p.Scan()
-	fmt.Println("scanned", result.Files, result.Err, err)
+	fmt.Println("scanned", result.Files > 0, result.Err, err)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		err := p.Read(func(x *Process) {
 			if fmt.Sprint(x.PID) == in.Text() {
@@ -156,7 +156,7 @@ func TestTwoCapabilitiesSuffice(t *testing.T) {
 		assert.Empty(t, string(rest))
 		require.NoError(t, cmd.Wait())
 	}
-	f("bpf perfmon ptrace", "scanned 1 <nil> <nil>", "live 24576 10 4")
+	f("bpf perfmon ptrace", "scanned true <nil> <nil>", "live 24576 10 4")
 	f("bpf perfmon", "scanned ", "") // what it sees of other users depends on the kernel: from 6.15, CAP_PERFMON may read their maps
 	f("bpf ptrace", ErrPermission.Error(), "")
 	f("perfmon ptrace", ErrPermission.Error(), "")

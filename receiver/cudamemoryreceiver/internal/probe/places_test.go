@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -197,7 +198,9 @@ func TestADeletedLibraryIsProbed(t *testing.T) {
 // Guarantees: a file that says it is CUDA and is not does no harm, and is said once.
 func TestAFileThatIsNoLibraryIsReported(t *testing.T) {
 	var said []string
-	r := newRig(t, Options{Log: func(format string, _ ...any) { said = append(said, format) }})
+	root := t.TempDir()
+	require.NoError(t, os.Symlink("/proc/self", filepath.Join(root, strconv.Itoa(os.Getpid()))))
+	r := newRig(t, Options{ProcRoot: root, Log: func(format string, _ ...any) { said = append(said, format) }})
 	path := filepath.Join(t.TempDir(), "libcuda.so.1")
 	require.NoError(t, os.WriteFile(path, make([]byte, 8192), 0o755))
 	file, err := os.Open(path)

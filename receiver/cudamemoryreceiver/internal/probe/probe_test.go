@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -42,8 +44,13 @@ type rig struct {
 
 // newRig starts a probe. These tests need root, a kernel of 6.6 or newer and gcc, and fail without: what they show is what no
 // other test can.
+//
+// Without another ProcRoot, the probe scans the rig's processes alone: others may run fakes at the same time.
 func newRig(t *testing.T, opts Options) *rig {
 	t.Helper()
+	if opts.ProcRoot == "" {
+		opts.ProcRoot = t.TempDir()
+	}
 	built, err := fakes()
 	require.NoError(t, err)
 	p, err := Start(opts)
@@ -64,10 +71,20 @@ func (r *rig) run(cmd *exec.Cmd, libraries ...string) *fakecuda.Workload {
 	w, err := fakecuda.Run(cmd)
 	require.NoError(r, err)
 	r.Cleanup(func() { _ = w.Kill() })
+	if r.Probe != nil && r.opts.ProcRoot != "/proc" {
+		show(r, r.opts.ProcRoot, w)
+	}
 	for _, library := range libraries {
 		r.do(w, "load "+library, "")
 	}
 	return w
+}
+
+// show makes a process one of those below a ProcRoot.
+func show(tb testing.TB, root string, w *fakecuda.Workload) {
+	tb.Helper()
+	pid := strconv.Itoa(w.PID())
+	require.NoError(tb, os.Symlink("/proc/"+pid, filepath.Join(root, pid)))
 }
 
 // do tells a workload a command, which has to be answered so.
@@ -128,7 +145,7 @@ func (r *rig) eventually(what string, ok func() bool) {
 func TestEveryCallIsCountedOnce(t *testing.T) {
 	f := func(name, alloc, free string, libraries func(fakecuda.Built) []string) {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, Options{MaxEntries: 1 << 17})
+			r := newRig(t, Options{MaxEntries: 1 << 17, ProcRoot: "/proc"})
 			var all []*fakecuda.Workload
 			for range 10 {
 				all = append(all, r.start(r.Workload, libraries(r.Built)...))

@@ -14,8 +14,7 @@ const batchSize = 256
 
 // reader has the memory that reading needs.
 type reader struct {
-	ids     []uint32
-	values  []countersProcess
+	batch   *batch[uint32, countersProcess]
 	process Process
 	ended   []uint32
 }
@@ -29,11 +28,11 @@ func (p *Probe) Read(fn func(*Process)) error {
 		return ErrClosed
 	}
 	r := &p.reader
-	if r.ids == nil {
-		r.ids, r.values = make([]uint32, batchSize), make([]countersProcess, batchSize)
+	if r.batch == nil {
+		r.batch = newBatch[uint32, countersProcess]()
 	}
 	r.ended = r.ended[:0]
-	err := batches(p.kernel.Processes, r.ids, r.values, func(id uint32, v *countersProcess) {
+	err := r.batch.each(p.kernel.Processes, func(id uint32, v *countersProcess) {
 		if v.Pid == 0 {
 			return // just being made
 		}
@@ -58,16 +57,30 @@ func (p *Probe) Read(fn func(*Process)) error {
 	return nil
 }
 
-// batches calls fn with all that is in a hash map.
-func batches[K, V any](m *ebpf.Map, keys []K, values []V, fn func(K, *V)) error {
+// batch is what a system call fills.
+type batch[K, V any] struct {
+	keys   []K
+	values []V
+	// The same as interfaces, so that each call need not make one.
+	anyKeys, anyValues any
+}
+
+func newBatch[K, V any]() *batch[K, V] {
+	b := &batch[K, V]{keys: make([]K, batchSize), values: make([]V, batchSize)}
+	b.anyKeys, b.anyValues = b.keys, b.values
+	return b
+}
+
+// each calls fn with all that is in a hash map.
+func (b *batch[K, V]) each(m *ebpf.Map, fn func(K, *V)) error {
 	var cursor ebpf.MapBatchCursor
 	for {
-		n, err := m.BatchLookup(&cursor, keys, values, nil)
+		n, err := m.BatchLookup(&cursor, b.anyKeys, b.anyValues, nil)
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			return err
 		}
 		for i := range n {
-			fn(keys[i], &values[i])
+			fn(b.keys[i], &b.values[i])
 		}
 		if err != nil {
 			return nil // the end
@@ -93,14 +106,12 @@ func (p *Probe) sweep() error {
 		return nil
 	}
 	// Whose allocations they are is asked after them, so that a process that comes in between is not taken for one that is gone.
-	keys, values := make([]countersKey, batchSize), make([]uint64, batchSize)
 	var all []countersKey
-	if err := batches(p.kernel.Live, keys, values, func(k countersKey, _ *uint64) { all = append(all, k) }); err != nil {
+	if err := newBatch[countersKey, uint64]().each(p.kernel.Live, func(k countersKey, _ *uint64) { all = append(all, k) }); err != nil {
 		return fmt.Errorf("reading live allocations: %w", err)
 	}
 	current := map[uint32]bool{}
-	pids, ids := make([]uint32, batchSize), make([]uint32, batchSize)
-	if err := batches(p.kernel.Identities, pids, ids, func(_ uint32, id *uint32) { current[*id] = true }); err != nil {
+	if err := newBatch[uint32, uint32]().each(p.kernel.Identities, func(_ uint32, id *uint32) { current[*id] = true }); err != nil {
 		return fmt.Errorf("reading processes: %w", err)
 	}
 	for _, k := range all {

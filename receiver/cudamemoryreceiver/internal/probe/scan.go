@@ -172,6 +172,7 @@ func (s *scanner) list() error {
 func (s *scanner) look(pid int, m *mapped) (unreadable bool) {
 	size, err := s.read(pid, "statm")
 	if err != nil {
+		m.files = m.files[:0]
 		return false // it has ended
 	}
 	size, _ = field(size)

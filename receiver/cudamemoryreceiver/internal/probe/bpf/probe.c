@@ -336,15 +336,19 @@ static __always_inline void allocated(struct process *p, struct thread *t)
 	if (!address && t->kind != CREATE) // of no bytes
 		return;
 	struct key k = key_of(t, address);
-	// An address that is live, as far as is known, went with its context or pool, and is given again.
-	__u64 *old = bpf_map_lookup_elem(&live, &k), was = old ? *old : HOST;
-	if (bpf_map_update_elem(&live, &k, &size, BPF_ANY)) {
-		drop(DROP_LIVE);
-		return;
-	}
-	if (!(was & HOST)) {
-		add(&p->released, was);
-		add(&p->live, -was);
+	if (bpf_map_update_elem(&live, &k, &size, BPF_NOEXIST)) {
+		// There is no room, or the address is live, as far as is known: it went with its context or pool, and is given again.
+		__u64 *old = bpf_map_lookup_elem(&live, &k);
+		if (!old) {
+			drop(DROP_LIVE);
+			return;
+		}
+		__u64 was = *old;
+		*old = size;
+		if (!(was & HOST)) {
+			add(&p->released, was);
+			add(&p->live, -was);
+		}
 	}
 	if (size & HOST)
 		return;
