@@ -12,6 +12,7 @@ import (
 
 // attachment is the probes on one file.
 type attachment struct {
+	number    uint32 // of the file, in the cookies
 	links     []link.Link
 	functions int
 }
@@ -26,6 +27,7 @@ func (p *Probe) attach(file *os.File, library bool) (*attachment, error) {
 		}
 		return &attachment{}, nil
 	}
+	p.attachments++
 	var memory, launches link.UprobeMultiOptions
 	for _, f := range found {
 		to := &memory
@@ -36,9 +38,9 @@ func (p *Probe) attach(file *os.File, library bool) (*attachment, error) {
 			to = &launches
 		}
 		to.Addresses = append(to.Addresses, f.offset)
-		to.Cookies = append(to.Cookies, uint64(f.kind))
+		to.Cookies = append(to.Cookies, uint64(f.kind)|uint64(p.attachments)<<32)
 	}
-	a := &attachment{functions: len(memory.Addresses) + len(launches.Addresses)}
+	a := &attachment{number: p.attachments, functions: len(memory.Addresses) + len(launches.Addresses)}
 	if a.functions == 0 {
 		return a, nil
 	}
@@ -75,6 +77,9 @@ func (p *Probe) attach(file *os.File, library bool) (*attachment, error) {
 
 // close detaches; entries first.
 func (a *attachment) close() {
+	if a == nil {
+		return
+	}
 	for i := len(a.links) - 1; i >= 0; i-- {
 		_ = a.links[i].Close()
 	}

@@ -87,7 +87,7 @@ func BenchmarkOverheadOfACall(b *testing.B) {
 			opts.ProcRoot = b.TempDir()
 			p, err := Start(opts)
 			require.NoError(b, err)
-			defer p.Close()
+			defer func() { _ = p.Close() }()
 			all := map[string]*fakecuda.Workload{}
 			for _, v := range variants {
 				w, err := fakecuda.Run(exec.Command(built.Workload))
@@ -130,7 +130,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(fmt.Sprintf("processes=%d", n), func(b *testing.B) {
 			p, err := Start(Options{})
 			require.NoError(b, err)
-			defer p.Close()
+			defer func() { _ = p.Close() }()
 			for i := range n {
 				require.NoError(b, p.kernel.Processes.Put(uint32(i+1), &countersProcess{Pid: uint32(i + 1), Live: 1}))
 			}
@@ -160,7 +160,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 	p, err := Start(Options{ProcRoot: root})
 	require.NoError(b, err)
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	start := time.Now()
 	result, err := p.Scan()
 	require.NoError(b, err)
@@ -182,7 +182,7 @@ func BenchmarkEvents(b *testing.B) {
 	var told atomic.Int64
 	p, err := Start(Options{Changed: func(Change) { told.Add(1) }})
 	require.NoError(b, err)
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	const processes, pairs, seconds = 10, 5000, 5
 	var all []*fakecuda.Workload
 	for range processes {

@@ -45,8 +45,11 @@ type countersProcess struct {
 type countersThread struct {
 	_        structs.HostLayout
 	Id       uint32
+	File     uint32
 	Kind     uint32
+	Unused   uint32
 	Sp       uint64
+	Ip       uint64
 	Arg      uint64
 	Size     uint64
 	Aux      uint64
@@ -63,6 +66,7 @@ const (
 	countersMapNotes        = "notes"
 	countersMapProcesses    = "processes"
 	countersMapThreads      = "threads"
+	countersMapTwins        = "twins"
 	countersProgEnter       = "enter"
 	countersProgLaunchEnter = "launch_enter"
 	countersProgLaunchLeave = "launch_leave"
@@ -136,6 +140,7 @@ type countersMapSpecs struct {
 	Notes      *ebpf.MapSpec `ebpf:"notes"`
 	Processes  *ebpf.MapSpec `ebpf:"processes"`
 	Threads    *ebpf.MapSpec `ebpf:"threads"`
+	Twins      *ebpf.MapSpec `ebpf:"twins"`
 }
 
 // countersVariableSpecs contains global variables before they are loaded into the kernel.
@@ -175,6 +180,7 @@ type countersMaps struct {
 	Notes      *ebpf.Map `ebpf:"notes"`
 	Processes  *ebpf.Map `ebpf:"processes"`
 	Threads    *ebpf.Map `ebpf:"threads"`
+	Twins      *ebpf.Map `ebpf:"twins"`
 }
 
 func (m *countersMaps) Close() error {
@@ -184,6 +190,7 @@ func (m *countersMaps) Close() error {
 		m.Notes,
 		m.Processes,
 		m.Threads,
+		m.Twins,
 	)
 }
 

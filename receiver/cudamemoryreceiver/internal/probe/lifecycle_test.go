@@ -15,6 +15,8 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/fakecuda"
 )
 
 // told records what Changed and Gone say.
@@ -281,4 +283,46 @@ func TestLossesBeyondTheLimitsAreCounted(t *testing.T) {
 	small.scan()
 	small.do(c, "alloc cuMemAlloc_v2 1 4096", "1 0")
 	assert.Equal(t, uint64(4096), small.process(c).Live, "one that has ended makes room for another")
+}
+
+// Scenario: who is told of changes does nothing with them for seconds, while ten processes allocate as fast as they can.
+// Guarantees: what could not be told is counted, counters are exact all the same, and the next change is told.
+func TestAFullRingIsCountedAndCostsNoCounter(t *testing.T) {
+	var x told
+	opts := x.options()
+	block := make(chan struct{})
+	tell := opts.Changed
+	opts.Changed = func(c Change) { <-block; tell(c) }
+	r := newRig(t, opts)
+	var all []*fakecuda.Workload
+	for range 10 {
+		all = append(all, r.start(r.Workload, r.Driver))
+	}
+	r.scan()
+	calls := uint64(0)
+	for r.Drops().Ring == 0 {
+		for _, w := range all {
+			require.NoError(t, w.Send("rate cuMemAlloc_v2 cuMemFree_v2 1000 4096 1000"))
+		}
+		for _, w := range all {
+			answer, err := w.Answer()
+			require.NoError(t, err)
+			require.Equal(t, "1000 0", answer)
+		}
+		require.Less(t, calls, uint64(100_000), "the ring does not fill")
+		calls += 1000
+	}
+	for _, w := range all {
+		p, ok := r.read()[w.PID()]
+		require.True(t, ok)
+		assert.Equal(t, []uint64{0, calls, calls}, []uint64{p.Live, p.Allocations, p.Frees})
+	}
+	close(block)
+	for _, w := range all {
+		r.do(w, "alloc cuMemAlloc_v2 1 4096", "1 0")
+	}
+	for _, w := range all {
+		r.eventually("it is told", func() bool { c, _ := x.last(w.PID()); return c.Live == 4096 })
+	}
+	t.Logf("%d changes of %d calls could not be told", r.Drops().Ring, 20*calls)
 }

@@ -31,7 +31,7 @@ func helper(names string) int {
 		fmt.Println("dropping capabilities:", drop(names))
 		return 1
 	}
-	p, err := Start(Options{})
+	p, err := Start(Options{ProcRoot: os.Getenv(asHelper + "_ROOT")})
 	if err != nil {
 		fmt.Println(strings.ReplaceAll(err.Error(), "\n", " "))
 		return 0
@@ -126,10 +126,13 @@ func TestTwoCapabilitiesSuffice(t *testing.T) {
 	copyTo(t, dir, self)
 	r := &rig{T: t, Built: built}
 	w := r.start(built.Workload, built.Driver)
+	root := dir + "/proc"
+	require.NoError(t, os.Mkdir(root, 0o755))
+	show(t, root, w)
 	f := func(capabilities string, want string, answer string) {
 		t.Helper()
 		cmd := exec.Command(dir + self[strings.LastIndexByte(self, '/'):])
-		cmd.Env = append(os.Environ(), asHelper+"="+capabilities)
+		cmd.Env = append(os.Environ(), asHelper+"="+capabilities, asHelper+"_ROOT="+root)
 		cmd.Dir = dir
 		in, err := cmd.StdinPipe()
 		require.NoError(t, err)
@@ -161,4 +164,15 @@ func TestTwoCapabilitiesSuffice(t *testing.T) {
 	f("bpf ptrace", ErrPermission.Error(), "")
 	f("perfmon ptrace", ErrPermission.Error(), "")
 	f("", ErrPermission.Error(), "")
+}
+
+// Guarantees: where /proc has other process ids than the kernel tells, nothing is counted under a wrong one.
+func TestAnotherPIDNamespaceIsRefused(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", self)
+	cmd.Env = append(os.Environ(), asHelper+"="+dropped)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Contains(t, string(out), ErrNamespace.Error())
 }

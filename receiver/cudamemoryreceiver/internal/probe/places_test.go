@@ -108,10 +108,10 @@ func TestAnotherMountNamespace(t *testing.T) {
 	r.counts(w, "cudaMalloc", "cudaFree")
 }
 
-// Scenario: two containers run from overlays over one image.
-// Guarantees: both are probed, and a call counts once though its file has an inode in each overlay.
+// Scenario: containers run from overlays over one image, and come and go.
+// Guarantees: all are probed, a call counts once though its file has an inode in each overlay, and soon has one probe.
 func TestContainersOverOneImage(t *testing.T) {
-	r := newRig(t, Options{})
+	r := newRig(t, Options{Launches: true})
 	base := t.TempDir()
 	// A file system of its own: /tmp may be an overlay, which cannot be a layer of another one everywhere.
 	require.NoError(t, unix.Mount("tmpfs", base, "tmpfs", 0, ""))
@@ -119,10 +119,8 @@ func TestContainersOverOneImage(t *testing.T) {
 	image := filepath.Join(base, "image")
 	copyTo(t, filepath.Join(image, "usr/local/cuda"), r.Runtime, r.Driver, r.Workload)
 	copyLibc(t, image, r.Workload)
-	var all []*fakecuda.Workload
-	for _, name := range []string{"a", "b"} {
-		root := filepath.Join(base, name, "root")
-		upper, work := filepath.Join(base, name, "upper"), filepath.Join(base, name, "work")
+	container := func(name string) *fakecuda.Workload {
+		root, upper, work := filepath.Join(base, name, "root"), filepath.Join(base, name, "upper"), filepath.Join(base, name, "work")
 		for _, dir := range []string{root, upper, work} {
 			require.NoError(t, os.MkdirAll(dir, 0o755))
 		}
@@ -131,23 +129,48 @@ func TestContainersOverOneImage(t *testing.T) {
 		cmd := exec.Command("/usr/local/cuda/workload")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
 		cmd.Dir = "/"
-		all = append(all, r.run(cmd, "/usr/local/cuda/libcudart.so.12", "/usr/local/cuda/libcuda.so.1"))
+		return r.run(cmd, "/usr/local/cuda/libcudart.so.12", "/usr/local/cuda/libcuda.so.1")
 	}
+	rounds := map[*fakecuda.Workload]uint64{}
+	use := func(all ...*fakecuda.Workload) {
+		t.Helper()
+		for _, w := range all {
+			rounds[w]++
+			r.do(w, "alloc cudaMalloc 1000 4096", "1000 0")
+			r.do(w, "free cudaFree 400", "400 0")
+			r.do(w, "churn cuMemCreate cuMemRelease 1000 4096 4", "4000 0")
+			r.do(w, "launch cudaLaunchKernel 100", "100 0")
+			p := r.process(w)
+			n := rounds[w]
+			assert.Equal(t, []uint64{n * 600 * 4096, n * 5000, n * 4400, n * 100, 0}, []uint64{p.Live, p.Allocations, p.Frees, p.Launches, p.UnknownFrees})
+		}
+	}
+	a, b := container("a"), container("b")
+	assert.Equal(t, 4, r.scan().Files, "each library is two files")
+	use(a, b)
 	got := r.scan()
-	assert.Equal(t, 2, got.Processes)
-	for _, w := range all {
-		r.counts(w, "cudaMalloc", "cudaFree")
-		r.counts2(w)
-	}
-}
-
-// counts2 goes on where counts ends.
-func (r *rig) counts2(w *fakecuda.Workload) {
-	r.Helper()
-	r.do(w, "churn cuMemCreate cuMemRelease 1000 4096 4", "4000 0")
-	r.do(w, "free cudaFree 600", "600 0")
-	p := r.process(w)
-	assert.Equal(r, []uint64{0, 5000, 5000, 0}, []uint64{p.Live, p.Allocations, p.Frees, p.UnknownFrees})
+	assert.Equal(t, []int{2, 2, 2}, []int{got.Files, got.Processes, len(r.scanner.processes)}, "which are one")
+	use(a, b)
+	c := container("c")
+	assert.Equal(t, 4, r.scan().Files)
+	use(a, b, c)
+	assert.Equal(t, 2, r.scan().Files)
+	use(a, b, c)
+	require.NoError(t, a.Kill())
+	r.scan()
+	use(b, c)
+	r.scan()
+	use(b, c)
+	require.NoError(t, b.Kill())
+	got = r.scan()
+	assert.Equal(t, 1, got.Processes)
+	use(c)
+	assert.Equal(t, 2, r.scan().Files)
+	require.NoError(t, c.Kill())
+	got = r.scan()
+	assert.Equal(t, []int{0, 0}, []int{got.Files, got.Processes})
+	assert.Empty(t, r.scanner.files)
+	assert.Equal(t, Drops{}, r.Drops())
 }
 
 // copyLibc copies what a program is linked against.

@@ -123,7 +123,7 @@ type Drops struct {
 type ScanResult struct {
 	// Processes that have a probed file mapped.
 	Processes int
-	// Files that probes are attached to, and the Functions in them.
+	// Files that probes are attached to, and the Functions in them. A file that containers see by several inodes is one.
 	Files, Functions int
 	// Attached and Detached files in this scan.
 	Attached, Detached int
@@ -147,6 +147,8 @@ type Probe struct {
 	scanner scanner
 	reader  reader
 	swept   uint64
+	// attachments is the number of the last one.
+	attachments uint32
 
 	ring     *ringbuf.Reader
 	listened chan struct{}
@@ -282,9 +284,7 @@ func (p *Probe) Close() error {
 	}
 	p.closed = true
 	for _, f := range p.scanner.files {
-		if f.attached() {
-			f.close()
-		}
+		f.close()
 	}
 	p.mu.Unlock()
 	var errs []error

@@ -36,22 +36,32 @@ type scanner struct {
 type mapped struct {
 	seen  int // scans when it was last there
 	size  []byte
-	files []*file
+	files []use
+}
+
+// use is how a process has mapped a file.
+type use struct {
+	*file
+	span, path string
 }
 
 // file is an executable or a library that somebody maps: attached to, or found to have nothing, or to be tried again.
 type file struct {
-	id         fileID
-	pid        int // a process that maps it
-	span, path string
-	library    bool // by its name; else an executable that may have a runtime in it
-	seen       int
+	id      fileID
+	pid     int  // of a process that maps it
+	use     use  // by that one
+	library bool // by its name; else an executable that may have a runtime in it
+	seen    int
 	*attachment
+	twin         *file // has the probes for this one
 	err          error
 	failures, at int // how often attaching failed, and at which scan to try again
 }
 
 func (f *file) attached() bool { return f.attachment != nil && f.functions > 0 }
+
+// itself tells whether the probes are on this file, and not on its twin.
+func (f *file) itself() bool { return f.attached() && f.twin == nil }
 
 // silent errors are about what most likely has no CUDA in it, and may not be read, or is not there any more.
 func (f *file) silent() bool { return !f.library && errors.As(f.err, new(*os.PathError)) }
@@ -88,25 +98,28 @@ func (p *Probe) Scan() (ScanResult, error) {
 			continue
 		}
 		probed := false
-		for _, f := range m.files {
-			f.seen, f.pid = s.scans, pid
-			p.try(f, &result)
-			probed = probed || f.attached()
+		for _, u := range m.files {
+			u.seen, u.pid, u.use = s.scans, pid, u
+			p.try(u.file, &result)
+			probed = probed || u.attached()
 		}
 		if probed {
 			result.Processes++
 		}
 	}
+	if err := p.pair(&result); err != nil {
+		return result, err
+	}
 	for id, f := range s.files {
 		if f.seen != s.scans {
-			if f.attached() {
+			if f.itself() {
 				f.close()
 				result.Detached++
 			}
 			delete(s.files, id)
 			continue
 		}
-		if f.attached() {
+		if f.itself() {
 			result.Files++
 			result.Functions += f.functions
 		} else if f.err != nil && f.silent() {
@@ -125,13 +138,13 @@ func (p *Probe) try(f *file, result *ScanResult) {
 	if f.attachment != nil || s.scans < f.at {
 		return
 	}
-	opened, err := openMapped(s.root, f.pid, f.id, f.span, f.path)
+	opened, err := openMapped(s.root, f.pid, f.id, f.use.span, f.use.path)
 	if err == nil {
 		f.attachment, err = p.attach(opened, f.library)
 		_ = opened.Close()
 	}
 	if err != nil {
-		f.err = fmt.Errorf("%s of process %d: %w", f.path, f.pid, err)
+		f.err = fmt.Errorf("%s of process %d: %w", f.use.path, f.pid, err)
 		if f.failures == 0 && !f.silent() && p.opts.Log != nil {
 			p.opts.Log("no probes on %v", f.err)
 		}
@@ -143,6 +156,46 @@ func (p *Probe) try(f *file, result *ScanResult) {
 	if f.attached() {
 		result.Attached++
 	}
+}
+
+// pair leaves probes on one of several files that are the same one below: each overlay that has a layer shows its files with
+// inodes of its own. Which ones are the same the kernel has seen when a call met two probes in one place.
+func (p *Probe) pair(result *ScanResult) error {
+	s := &p.scanner
+	// A file that goes hands over to those that it stood for.
+	for _, f := range s.files {
+		if f.twin != nil && f.seen == s.scans && f.twin.seen != s.scans {
+			f.twin, f.attachment, f.at = nil, nil, 0
+			p.try(f, result)
+		}
+	}
+	twins := map[uint32]uint32{}
+	if err := newBatch[uint32, uint32]().each(p.kernel.Twins, func(number uint32, of *uint32) { twins[number] = *of }); err != nil {
+		return fmt.Errorf("reading twins: %w", err)
+	}
+	if len(twins) == 0 {
+		return nil
+	}
+	numbers := map[uint32]*file{}
+	for _, f := range s.files {
+		if f.itself() {
+			numbers[f.number] = f
+		}
+	}
+	for number, of := range twins {
+		f, twin := numbers[number], numbers[of]
+		if f != nil && twin != nil && twin.twin == nil && f.twin == nil && twin.seen == s.scans {
+			f.close()
+			f.twin = twin
+			for _, other := range s.files {
+				if other.twin == f {
+					other.twin = twin
+				}
+			}
+		}
+		_ = p.kernel.Twins.Delete(number)
+	}
+	return nil
 }
 
 // list fills pids.
@@ -203,11 +256,8 @@ func (s *scanner) look(pid int, m *mapped) (unreadable bool) {
 			f = &file{id: x.file, library: library}
 			s.files[x.file] = f
 		}
-		if f.attachment == nil {
-			f.pid, f.span, f.path = pid, string(x.span), string(x.path)
-		}
-		if len(m.files) == 0 || m.files[len(m.files)-1] != f {
-			m.files = append(m.files, f)
+		if len(m.files) == 0 || m.files[len(m.files)-1].file != f {
+			m.files = append(m.files, use{f, string(x.span), string(x.path)})
 		}
 	})
 	return false

@@ -50,7 +50,7 @@ func functionsIn(file io.ReaderAt) (found []function, err error) {
 			if !wanted || !defined || elf.ST_TYPE(info) != elf.STT_FUNC {
 				return
 			}
-			if offset, ok := offsetOf(f, address); ok && !slices.ContainsFunc(found, func(x function) bool { return x.offset == offset }) {
+			if offset, ok := offsetOf(f, address); ok && len(found) < maxFunctions && !slices.ContainsFunc(found, func(x function) bool { return x.offset == offset }) {
 				found = append(found, function{offset, k})
 			}
 		})
@@ -61,7 +61,11 @@ func functionsIn(file io.ReaderAt) (found []function, err error) {
 	return found, nil
 }
 
-const pieceSize = 1 << 16
+const (
+	pieceSize = 1 << 16
+	// maxFunctions is more than a file has, unless somebody made it to be a nuisance.
+	maxFunctions = 1024
+)
 
 // namesIn are the offsets in a string table at which a function's name begins. A linker lets a name begin within a longer one.
 func namesIn(table *elf.Section) (map[uint32]kind, error) {
@@ -80,7 +84,7 @@ func namesIn(table *elf.Section) (map[uint32]kind, error) {
 				return len(piece) - len(rest) // goes on in the next piece
 			}
 			if end > 0 {
-				if k, ok := functions[string(rest[:end])]; ok {
+				if k, ok := functions[string(rest[:end])]; ok && len(found) < maxFunctions {
 					found[uint32(at)+uint32(len(piece)-len(rest))] = k
 				}
 			}

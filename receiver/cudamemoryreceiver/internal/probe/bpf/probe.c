@@ -4,7 +4,8 @@
 
 char __license[] SEC("license") = "Dual MIT/GPL";
 
-// What a function does, by the cookie of its probe. The same numbers are in ../functions.go.
+// What a function does: the lower half of its probe's cookie. The same numbers are in ../functions.go. The upper half is the
+// number of the file that it is in.
 enum kind {
 	ALLOC = 1, // (void **out, size_t size)
 	PITCH,     // (void **out, size_t *pitch, size_t width, size_t height)
@@ -46,8 +47,11 @@ struct process {
 // runtime's), or whether this one was left without returning.
 struct thread {
 	__u32 id;
+	__u32 file;
 	__u32 kind;
+	__u32 unused;
 	__u64 sp; // 0: in no call
+	__u64 ip;
 	__u64 arg;
 	__u64 size;
 	__u64 aux;
@@ -103,6 +107,14 @@ struct {
 	__type(key, struct key);
 	__type(value, __u64); // bytes
 } live SEC(".maps");
+
+// Files that turned out to be another one, by their numbers.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, __u32);
+} twins SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -241,11 +253,15 @@ int enter(struct pt_regs *ctx)
 	__u64 sp = PT_REGS_SP(ctx), arg = PT_REGS_PARM1(ctx);
 	if (sp < t->sp)
 		return 0;
-	__u32 kind = bpf_get_attach_cookie(ctx);
+	__u64 ip = PT_REGS_IP(ctx), cookie = bpf_get_attach_cookie(ctx);
+	__u32 kind = cookie, file = cookie >> 32;
 	if (t->sp) {
-		// A file that is known by two inodes, as an overlay's layer is, has two probes.
-		if (sp == t->sp && arg == t->arg && kind == t->kind)
+		// One file that is known by two inodes, as the layer below two overlays is, has two probes in one place.
+		if (sp == t->sp && ip == t->ip && arg == t->arg) {
+			if (file != t->file)
+				bpf_map_update_elem(&twins, &file, &t->file, BPF_NOEXIST);
 			return 0;
+		}
 		if (is_free(t->kind))
 			put_back(t); // never returned
 	}
@@ -280,7 +296,9 @@ int enter(struct pt_regs *ctx)
 		break;
 	}
 	}
+	t->file = file;
 	t->kind = kind;
+	t->ip = ip;
 	t->arg = arg;
 	t->size = size;
 	t->aux = aux;
