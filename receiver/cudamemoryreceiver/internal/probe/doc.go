@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package probe counts what processes allocate on GPUs, by eBPF probes on the entry points of the CUDA runtime and driver.
+//
+//	p, err := probe.Start(probe.Options{Changed: func(c probe.Change) { … }})
+//	for range time.Tick(time.Second) {
+//		_, err = p.Scan()                                  // attaches to libraries that processes have mapped since
+//		err = p.Read(func(x *probe.Process) { … })   // live bytes, counters and histograms of each process
+//	}
+//
+// What counts: a call that returned 0, at the outermost of the functions that are probed, so that the driver's call below
+// the runtime's is no second allocation. A free counts when it returned 0 and the allocation is known: what a process
+// allocated before the probes came is not, and its frees are counted as unknown. A process that ends, or executes another
+// program, releases everything.
+//
+// What cannot be seen: memory that goes with its context, pool or device (cudaDeviceReset, cuCtxDestroy, cuMemPoolDestroy)
+// without a free for each allocation; it stays live until the process ends. Arrays and textures, host memory, and
+// memory that another process shares do not count. Which device an allocation is on is not known.
+//
+// It needs Linux 6.6 for uprobe_multi, CAP_BPF and CAP_PERFMON, and CAP_SYS_PTRACE to see processes of other users. Process
+// ids are those of the initial PID namespace, as /proc of the host has them.
+package probe
