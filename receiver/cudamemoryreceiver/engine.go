@@ -58,7 +58,7 @@ type engine struct {
 	probe             prober // nil while there is none
 	opened            int    // sessions so far
 	seen              bool   // something that uses CUDA, in this session
-	hidden            bool   // that processes may not be looked at was told
+	hidden            bool   // a process that may not be looked at, in this session
 	scanAt, collectAt time.Time
 	book              *book
 	resolver          *workload.Resolver

@@ -474,6 +474,13 @@ func TestProcessesThatMayNotBeLookedAtAreToldOf(t *testing.T) {
 	assert.Equal(t, 1, r.console.FilterMessage("processes of other users are not seen: CAP_SYS_PTRACE is missing").Len())
 	assert.Equal(t, map[string]int64{"": 5}, r.counted("processes_hidden", ""))
 	assert.Equal(t, map[string]int64{"": 1}, r.counted("libraries", ""))
+
+	r = newRig(t, nil)
+	r.kernel.result.Unreadable = 5
+	r.pass(10 * time.Second)
+	_, text := r.status()
+	assert.Equal(t, errHidden.Error(), text)
+	assert.Equal(t, 1, r.console.Len())
 }
 
 // Scenario: the probes are lost while processes run. Guarantees: all series end at once, the status says why, and what is counted

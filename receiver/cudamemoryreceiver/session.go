@@ -14,8 +14,11 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/receiver/cudamemoryreceiver/internal/probe"
 )
 
-// errIdle is why nothing is told where all is well.
-var errIdle = errors.New("no process has loaded CUDA: neither libcudart nor libcuda is mapped")
+// Why nothing is told where the probes are in the kernel.
+var (
+	errIdle   = errors.New("no process has loaded CUDA: neither libcudart nor libcuda is mapped")
+	errHidden = errors.New("no process that may be looked at has loaded CUDA; those of other users may not be: CAP_SYS_PTRACE is missing")
+)
 
 // step does what is due and returns how long nothing is.
 func (e *engine) step(ctx context.Context) time.Duration {
@@ -62,7 +65,7 @@ func (e *engine) begin(ctx context.Context) bool {
 		e.failed(err)
 		return false
 	}
-	e.probe, e.seen = loaded, false
+	e.probe, e.seen, e.hidden = loaded, false, false
 	e.book = newBook(e.cfg.MaxProcesses, now.UnixNano())
 	e.scanAt, e.collectAt = now, now.Add(e.cfg.CollectionInterval)
 	e.own.opened()
@@ -90,20 +93,15 @@ func (e *engine) scan(ctx context.Context) error {
 		return fmt.Errorf("look for processes that use CUDA: %w", err)
 	}
 	e.own.scanned(ctx, &result, e.now().Sub(begin))
-	if result.Unreadable > 0 && !e.hidden {
-		e.log.Warn("processes of other users are not seen: CAP_SYS_PTRACE is missing", zap.Int("processes", result.Unreadable))
-	}
-	e.hidden = result.Unreadable > 0
+	e.hidden = e.hidden || result.Unreadable > 0
 	e.seen = e.seen || result.Files > 0
 	switch {
 	case e.seen:
-		if e.health.recovered() {
-			e.log.Info("CUDA memory is watched", zap.Int("processes", result.Processes), zap.Int("libraries", result.Files), zap.Int("functions", result.Functions))
-		}
+		e.recovered(&result)
 	case result.Failed > 0:
 		e.failed(fmt.Errorf("no probe is attached: %w", result.Err))
-	case e.health.failed(errIdle):
-		e.log.Info("no CUDA memory is watched yet; processes are looked for", zap.Duration("every", e.cfg.ScanInterval), zap.Error(errIdle))
+	default:
+		e.idle()
 	}
 	return nil
 }
@@ -170,6 +168,28 @@ func (e *engine) lose(ctx context.Context, err error) {
 	e.send(ctx, e.writer.write(e.book, e.now().UnixNano()))
 	if ctx.Err() == nil {
 		e.failed(err)
+	}
+}
+
+// recovered says that something is watched, after a time in which nothing was. That it ends again is nothing that anybody need be told.
+func (e *engine) recovered(result *probe.ScanResult) {
+	if !e.health.recovered() {
+		return
+	}
+	e.log.Info("CUDA memory is watched", zap.Int("processes", result.Processes), zap.Int("libraries", result.Files), zap.Int("functions", result.Functions))
+	if e.hidden {
+		e.log.Warn("processes of other users are not seen: CAP_SYS_PTRACE is missing", zap.Int("processes", result.Unreadable))
+	}
+}
+
+// idle says that there is nothing to watch.
+func (e *engine) idle() {
+	why := errIdle
+	if e.hidden {
+		why = errHidden
+	}
+	if e.health.failed(why) {
+		e.log.Info("no CUDA memory is watched yet; processes are looked for", zap.Duration("every", e.cfg.ScanInterval), zap.Error(why))
 	}
 }
 
