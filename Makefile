@@ -25,6 +25,7 @@ OCB           := .tools/ocb-$(OCB_VERSION)
 GOLANGCI_LINT := .tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
 PROMETHEUS    := .tools/prometheus-$(PROMETHEUS_VERSION)
 PROMTOOL      := .tools/promtool-$(PROMETHEUS_VERSION)
+BPF2GO        := .tools/bpf2go-$(shell sed -n 's,^\s*github.com/cilium/ebpf ,,p' go.mod)
 SLOTH         := .tools/sloth-$(SLOTH_VERSION)
 ALERTMANAGER  := .tools/alertmanager-$(ALERTMANAGER_VERSION)
 JAEGER        := .tools/jaeger-all-in-one-$(JAEGER_VERSION)
@@ -102,6 +103,10 @@ generate: $(OCB) ## Make otelcol-llm/ from builder-config.yaml
 check-generated: $(OCB) ## Fail when otelcol-llm/ is not what builder-config.yaml says
 	tools/generate.sh $(OCB) --check
 
+.PHONY: bpf
+bpf: $(BPF2GO) ## Compile the eBPF programs of cuda_memory anew (needs clang, llvm and libbpf-dev; what it writes is committed)
+	BPF2GO=$(abspath $(BPF2GO)) go generate ./receiver/cudamemoryreceiver/internal/probe
+
 .PHONY: bench
 bench: ## Run the benchmarks of all packages (BENCH=pattern, BENCHTIME=1s)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) ./...
@@ -148,6 +153,9 @@ $(GOLANGCI_LINT):
 # Without the tag, Prometheus compiles the SDK of every cloud.
 $(PROMETHEUS) $(PROMTOOL):
 	@GOFLAGS="$(GOFLAGS) -tags=remove_all_sd" tools/install.sh github.com/prometheus/prometheus/cmd/$(firstword $(subst -, ,$(notdir $@)))@$(PROMETHEUS_VERSION) $@
+
+$(BPF2GO):
+	@tools/install.sh github.com/cilium/ebpf/cmd/bpf2go@$(patsubst bpf2go-%,%,$(@F)) $@
 
 $(SLOTH):
 	@tools/install.sh github.com/slok/sloth/cmd/sloth@$(SLOTH_VERSION) $@

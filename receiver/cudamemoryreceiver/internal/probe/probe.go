@@ -2,13 +2,29 @@
 
 package probe
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"slices"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
+)
 
 var (
 	// ErrPermission is wrapped by what Start returns without CAP_BPF and CAP_PERFMON. Nothing is attached then.
 	ErrPermission = errors.New("the probes need CAP_BPF and CAP_PERFMON")
 	// ErrUnsupported is wrapped by what Start returns where the kernel lacks what the probes are made of.
 	ErrUnsupported = errors.New("the kernel does not support the probes: they need Linux 6.6 or newer with BPF and uprobes")
+	// ErrNamespace is wrapped by what Start returns where Options.ProcRoot has other process ids than the kernel.
+	ErrNamespace = errors.New("the probes need the proc file system of the initial PID namespace: share the host's (hostPID) or mount its /proc")
 	// ErrClosed is what Scan and Read return after Close.
 	ErrClosed = errors.New("the probe is closed")
 )
@@ -30,10 +46,10 @@ type Options struct {
 	// Launches counts kernel launches and their durations, too.
 	Launches bool
 	// Changed is told, at the latest some milliseconds after, that a process's live bytes are others: not of each call, but
-	// always of the last. It is called by one goroutine, never at the same time as Gone. Nil: nothing is told.
+	// always of the last. It is called by a goroutine of its own, and must not call Probe's methods. Nil: nothing is told.
 	Changed func(Change)
-	// Gone is told once of each process that was counted and has ended or executed another program, from the same goroutine
-	// as Changed, or from Scan where the kernel could not say it. May be nil.
+	// Gone is told once of each process that was counted and has ended or executed another program: like Changed, where there
+	// is a Changed, else and where the kernel could not say it from Read. Never at the same time as Changed. May be nil.
 	Gone func(pid int, startTime uint64)
 	// Log is given what goes wrong with one file or process and does not stop the rest, once for each. May be nil.
 	Log func(format string, args ...any)
@@ -107,24 +123,42 @@ type Drops struct {
 type ScanResult struct {
 	// Processes that have a probed file mapped.
 	Processes int
-	// Files that probes are attached to, and the Functions in them.
+	// Files that probes are attached to, and the Functions in them. A file that containers see by several inodes is one.
 	Files, Functions int
 	// Attached and Detached files in this scan.
 	Attached, Detached int
-	// Failed are files that processes have mapped and that could not be attached to; Err says why of one of them. They are
+	// Failed are libraries that processes have mapped and that could not be attached to; Err says why of one of them. They are
 	// tried again.
 	Failed int
 	Err    error
-	// Unreadable are processes whose maps this process may not read: CAP_SYS_PTRACE is missing.
+	// Unreadable are processes whose maps, and executables that, this process may not read, so that it cannot be known whether
+	// they use CUDA: CAP_SYS_PTRACE or CAP_DAC_READ_SEARCH is missing. One or two are nothing unusual.
 	Unreadable int
 }
 
-// Probe is the probes and what they counted.
+// Probe is the probes and what they counted. Its methods may be called at the same time.
 type Probe struct {
-	opts Options
+	opts   Options
+	kernel countersObjects
+	always []link.Link // what is attached from Start to Close
+
+	mu      sync.Mutex // before telling
+	closed  bool
+	scanner scanner
+	reader  reader
+	swept   uint64
+	// attachments is the number of the last one.
+	attachments uint32
+
+	ring     *ringbuf.Reader
+	listened chan struct{}
+	changed  countersProcess
+
+	telling sync.Mutex // held while Changed and Gone are called
+	told    map[uint32]struct{}
 }
 
-// Start loads the programs. Nothing is attached before the first Scan.
+// Start loads the programs. Nothing of CUDA is probed before the first Scan.
 func Start(opts Options) (*Probe, error) {
 	if opts.MaxEntries == 0 {
 		opts.MaxEntries = DefaultMaxEntries
@@ -132,19 +166,137 @@ func Start(opts Options) (*Probe, error) {
 	if opts.ProcRoot == "" {
 		opts.ProcRoot = "/proc"
 	}
-	return &Probe{opts: opts}, nil
+	for _, pattern := range opts.Libraries {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return nil, fmt.Errorf("library %q: %w", pattern, err)
+		}
+	}
+	if err := initialNamespace(opts.ProcRoot); err != nil {
+		return nil, err
+	}
+	p := &Probe{
+		opts: opts,
+		scanner: scanner{
+			procReader: procReader{root: opts.ProcRoot},
+			patterns:   append(slices.Clone(libraries), opts.Libraries...),
+			processes:  map[int]*mapped{}, files: map[fileID]*file{},
+		},
+		told: map[uint32]struct{}{},
+	}
+	if err := p.load(); err != nil {
+		_ = p.Close()
+		return nil, explain(err)
+	}
+	return p, nil
 }
 
-// Scan finds libraries and executables that processes have mapped, attaches to those that are new, and detaches from those
-// that nobody maps any more. Allocations of before are not seen, so call it every second or so. Not at the same time as
-// itself or Read.
-func (p *Probe) Scan() (ScanResult, error) { return ScanResult{}, nil }
+// load puts the programs into the kernel, and attaches those that tell of the end of processes.
+func (p *Probe) load() error {
+	spec, err := loadCounters()
+	if err != nil {
+		return err
+	}
+	notify := p.opts.Changed != nil
+	for _, m := range []string{countersMapIdentities, countersMapProcesses, countersMapThreads, countersMapLive} {
+		spec.Maps[m].MaxEntries = p.opts.MaxEntries
+	}
+	if notify {
+		spec.Maps[countersMapNotes].MaxEntries = ringSize
+	}
+	bounds := launchBounds()
+	if err := errors.Join(
+		spec.Variables[countersVarNotify].Set(notify),
+		spec.Variables[countersVarWindow].Set(uint64(window)),
+		spec.Variables[countersVarLaunchBounds].Set(bounds[:]),
+	); err != nil {
+		return err
+	}
+	if err := spec.LoadAndAssign(&p.kernel, nil); err != nil {
+		return err
+	}
+	for name, program := range map[string]*ebpf.Program{"sched_process_exit": p.kernel.ProcessExit, "sched_process_exec": p.kernel.ProcessExec} {
+		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: program})
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		p.always = append(p.always, l)
+	}
+	if err := features.HaveBPFLinkUprobeMulti(); err != nil {
+		return err
+	}
+	if !notify {
+		return nil
+	}
+	if p.ring, err = ringbuf.NewReader(p.kernel.Notes); err != nil {
+		return err
+	}
+	p.listened = make(chan struct{})
+	go p.listen(p.ring)
+	return nil
+}
 
-// Read calls fn with each process, in no order. The Process is fn's until fn returns.
-func (p *Probe) Read(_ func(*Process)) error { return nil }
+// launchBounds are the bounds between the buckets of LaunchDurations in nanoseconds, rounded down: bound i is below bucket i.
+func launchBounds() (bounds [256]uint64) {
+	for i := range bounds {
+		bounds[i] = math.MaxUint64
+		if i < LaunchBuckets {
+			bounds[i] = uint64(1e9 * math.Exp2(float64(LaunchOffset+i)/(1<<LaunchScale)))
+		}
+	}
+	return bounds
+}
 
-// Drops are the losses since Start.
-func (p *Probe) Drops() Drops { return Drops{} }
+// explain says what is missing.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w: %w", ErrPermission, err)
+	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(features.HaveBPFLinkUprobeMulti(), ebpf.ErrNotSupported):
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return err
+}
 
-// Close detaches all probes and waits until Changed and Gone have returned. Processes go on.
-func (p *Probe) Close() error { return nil }
+// initialNamespace refuses a proc file system with other process ids than those that the kernel tells the programs.
+func initialNamespace(root string) error {
+	name := root + "/1/ns/pid"
+	namespace, err := os.Readlink(name)
+	if err != nil && root == "/proc" {
+		name = "/proc/self/ns/pid"
+		namespace, err = os.Readlink(name)
+	}
+	if err != nil {
+		return nil //nolint:nilerr // may not be read, or is not there, which Scan says
+	}
+	// PROC_PID_INIT_INO of the kernel.
+	if namespace != "pid:[4026531836]" {
+		return fmt.Errorf("%w: %s is %s", ErrNamespace, name, namespace)
+	}
+	return nil
+}
+
+// Close detaches all probes and waits until Changed and Gone have returned, so it must not be called by them. Processes go on.
+func (p *Probe) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed = true
+	for _, f := range p.scanner.files {
+		f.close()
+	}
+	p.mu.Unlock()
+	var errs []error
+	for _, l := range p.always {
+		errs = append(errs, l.Close())
+	}
+	if p.ring != nil {
+		errs = append(errs, p.ring.Close())
+		<-p.listened
+	}
+	if p.kernel.Enter != nil {
+		errs = append(errs, p.kernel.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: (GPL-2.0 OR MIT)
+// Counts memory that processes allocate on GPUs, and kernels that they launch. See ../doc.go for what counts.
+#include "kernel.h"
+
+char __license[] SEC("license") = "Dual MIT/GPL";
+
+// What a function does: the lower half of its probe's cookie. The same numbers are in ../functions.go. The upper half is the
+// number of the file that it is in.
+enum kind {
+	ALLOC = 1, // (void **out, size_t size)
+	PITCH,     // (void **out, size_t *pitch, size_t width, size_t height)
+	EXTENT,    // (struct {void *out; size_t pitch; …} *, struct {size_t width, height, depth;})
+	CREATE,    // (handle *out, size_t size, struct properties *)
+	FREE,      // (void *address)
+	RELEASE,   // (handle)
+};
+
+enum drop { DROP_LIVE, DROP_PROCESSES, DROP_THREADS, DROP_UNREADABLE, DROP_RING, DROP_UNKNOWN_FREES, DROPS };
+
+enum { SIZE_BUCKETS = 48, LAUNCH_BUCKETS = 192 };
+
+// Set before loading.
+const volatile __u8 notify;
+const volatile __u64 window; // ns: a process is told of once in it
+// An element n counts durations above launch_bounds[n] ns; the rest is all ones.
+const volatile __u64 launch_bounds[256];
+
+__u64 dropped[DROPS];
+// How often a process ended while it had live allocations: they are in the map still.
+__u64 abandoned;
+__u32 last_id;
+
+// A process, or rather one program in it: exec makes another.
+struct process {
+	__u32 pid;
+	__u32 ended;
+	__u64 start; // clock ticks since boot
+	__u64 live, allocated, freed, released;
+	__u64 allocations, frees, failures, free_failures, unknown_frees;
+	__u64 launches, launch_sum;
+	__u64 changed, told; // ns of the monotonic clock
+	__u64 sizes[SIZE_BUCKETS];
+	__u64 launch_durations[LAUNCH_BUCKETS];
+};
+
+// The outermost call that a thread is in. The stack pointer tells whether another one is below it (the driver's below the
+// runtime's), or whether this one was left without returning.
+struct thread {
+	__u32 id;
+	__u32 file;
+	__u32 kind;
+	__u32 unused;
+	__u64 sp; // 0: in no call
+	__u64 ip;
+	__u64 arg;
+	__u64 size;
+	__u64 aux;
+	__u64 launch_sp, launched;
+};
+
+enum space { ADDRESS, HANDLE };
+
+struct key {
+	__u64 address;
+	__u32 id;
+	__u32 space;
+};
+
+// In the size of a live allocation, and of a free: not on a device.
+#define HOST (1ULL << 63)
+// In the size of a free: what is freed was not known.
+#define UNKNOWN (1ULL << 62)
+
+// As ../changes.go reads it.
+struct note {
+	__u64 at; // ns of the monotonic clock
+	__u32 id;
+	__u32 ended;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32); // tgid
+	__type(value, __u32); // id
+} identities SEC(".maps");
+
+// Big, and few: allocated when needed.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32); // id
+	__type(value, struct process);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32); // tid
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct key);
+	__type(value, __u64); // bytes
+} live SEC(".maps");
+
+// Files that turned out to be another one, by their numbers.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, __u32);
+} twins SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} notes SEC(".maps");
+
+static const struct process nothing;
+
+static __always_inline void drop(enum drop why)
+{
+	__sync_fetch_and_add(&dropped[why], 1);
+}
+
+static __always_inline void add(__u64 *counter, __u64 n)
+{
+	__sync_fetch_and_add(counter, n);
+}
+
+static __always_inline void tell(struct process *p, __u32 id, __u64 now, __u32 ended)
+{
+	struct note n = {.at = now, .id = id, .ended = ended};
+	if (bpf_ringbuf_output(&notes, &n, sizeof n, 0)) {
+		drop(DROP_RING);
+		p->told = 0; // the next change tries again
+	}
+}
+
+// changed tells of a process at most once in the window: who is told looks when the window has passed, and so sees the last
+// change in it, too.
+static __always_inline void changed(struct process *p, __u32 id)
+{
+	if (!notify)
+		return;
+	__u64 now = bpf_ktime_get_ns();
+	p->changed = now;
+	if (now - p->told < window)
+		return;
+	p->told = now;
+	tell(p, id, now, 0);
+}
+
+static __noinline int new_thread(__u32 tid, __u32 tgid)
+{
+	__u32 *known = bpf_map_lookup_elem(&identities, &tgid);
+	if (!known) {
+		__u32 fresh = __sync_fetch_and_add(&last_id, 1) + 1;
+		bpf_map_update_elem(&identities, &tgid, &fresh, BPF_NOEXIST);
+		known = bpf_map_lookup_elem(&identities, &tgid); // or of another thread that was faster
+		if (!known) {
+			drop(DROP_PROCESSES);
+			return 0;
+		}
+	}
+	__u32 id = *known;
+	struct process *p = bpf_map_lookup_elem(&processes, &id);
+	if (!p) {
+		bpf_map_update_elem(&processes, &id, &nothing, BPF_NOEXIST);
+		p = bpf_map_lookup_elem(&processes, &id);
+		if (!p) {
+			drop(DROP_PROCESSES);
+			return 0;
+		}
+	}
+	if (!p->pid) { // several threads may write the same
+		struct task_struct *task = (void *)bpf_get_current_task();
+		p->start = BPF_CORE_READ(task, group_leader, start_boottime) / 10000000;
+		__sync_val_compare_and_swap(&p->pid, 0, tgid); // after start: who sees it, sees that
+	}
+	struct thread fresh = {.id = id};
+	if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY)) {
+		drop(DROP_THREADS);
+		return 0;
+	}
+	return 1;
+}
+
+static __always_inline struct thread *this_thread(void)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tid = ids;
+	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
+	if (t || !new_thread(tid, ids >> 32))
+		return t;
+	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+// known_thread is one that entered a function before.
+static __always_inline struct thread *known_thread(void)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+// returned tells whether a return with this stack pointer is that of the call entered at entry, which a return leaves behind;
+// else it is one below it.
+static __always_inline int returned(__u64 entry, __u64 sp)
+{
+#if defined(__TARGET_ARCH_x86)
+	return sp > entry; // the return address is off the stack
+#else
+	return sp >= entry;
+#endif
+}
+
+static __always_inline struct key key_of(const struct thread *t, __u64 address)
+{
+	struct key k = {
+		.address = address,
+		.id = t->id,
+		.space = t->kind == CREATE || t->kind == RELEASE ? HANDLE : ADDRESS,
+	};
+	return k;
+}
+
+// put_back makes live again what a free that did not succeed was about.
+static __always_inline void put_back(struct thread *t)
+{
+	if (t->size & UNKNOWN)
+		return;
+	struct key k = key_of(t, t->arg);
+	if (bpf_map_update_elem(&live, &k, &t->size, BPF_NOEXIST))
+		drop(DROP_LIVE);
+}
+
+static __always_inline int is_free(__u32 kind)
+{
+	return kind == FREE || kind == RELEASE;
+}
+
+SEC("uprobe.multi/enter")
+int enter(struct pt_regs *ctx)
+{
+	struct thread *t = this_thread();
+	if (!t)
+		return 0;
+	__u64 sp = PT_REGS_SP(ctx), arg = PT_REGS_PARM1(ctx);
+	if (sp < t->sp)
+		return 0;
+	__u64 ip = PT_REGS_IP(ctx), cookie = bpf_get_attach_cookie(ctx);
+	__u32 kind = cookie, file = cookie >> 32;
+	if (t->sp) {
+		// One file that is known by two inodes, as the layer below two overlays is, has two probes in one place.
+		if (sp == t->sp && ip == t->ip && arg == t->arg) {
+			if (file != t->file)
+				bpf_map_update_elem(&twins, &file, &t->file, BPF_NOEXIST);
+			return 0;
+		}
+		if (is_free(t->kind))
+			put_back(t); // never returned
+	}
+	__u64 size = 0, aux = 0;
+	switch (kind) {
+	case ALLOC:
+		size = PT_REGS_PARM2(ctx);
+		break;
+	case PITCH:
+		size = PT_REGS_PARM4(ctx);
+		aux = PT_REGS_PARM2(ctx);
+		break;
+	case EXTENT: {
+		__u64 extent[3] = {};
+#if defined(__TARGET_ARCH_x86)
+		void *at = (void *)(sp + 8); // by value, on the stack
+#else
+		void *at = (void *)PT_REGS_PARM2(ctx); // a copy
+#endif
+		if (bpf_probe_read_user(extent, sizeof extent, at))
+			drop(DROP_UNREADABLE);
+		size = extent[1] * extent[2];
+		break;
+	}
+	case CREATE: {
+		size = PT_REGS_PARM2(ctx);
+		// CUmemAllocationProp: kind, handle types, and the location: 1 is a device, others are NUMA nodes of the host.
+		__u32 properties[3] = {};
+		void *at = (void *)PT_REGS_PARM3(ctx);
+		if (!bpf_probe_read_user(properties, sizeof properties, at) && properties[2] > 1)
+			size |= HOST;
+		break;
+	}
+	}
+	t->file = file;
+	t->kind = kind;
+	t->ip = ip;
+	t->arg = arg;
+	t->size = size;
+	t->aux = aux;
+	if (is_free(kind)) {
+		// Taken now: when this call returns, another thread may have been given the address already.
+		struct key k = key_of(t, arg);
+		__u64 *known = bpf_map_lookup_elem(&live, &k);
+		t->size = known ? *known : UNKNOWN;
+		if (known && bpf_map_delete_elem(&live, &k))
+			t->size = UNKNOWN; // freed twice at the same time
+	}
+	t->sp = sp;
+	return 0;
+}
+
+static __always_inline __u64 log2_bucket(__u64 size)
+{
+	__u64 n = 0, v = size - 1;
+	if (size <= 1)
+		return 0;
+#pragma unroll
+	for (int shift = 32; shift; shift >>= 1)
+		if (v >> shift) {
+			v >>= shift;
+			n += shift;
+		}
+	n++;
+	return n < SIZE_BUCKETS ? n : SIZE_BUCKETS - 1;
+}
+
+static __always_inline void allocated(struct process *p, struct thread *t)
+{
+	__u64 address = 0, size = t->size, pitch[2] = {};
+	long err = 0;
+	switch (t->kind) {
+	case PITCH:
+		err = bpf_probe_read_user(&pitch[1], sizeof pitch[1], (void *)t->aux);
+		err |= bpf_probe_read_user(&address, sizeof address, (void *)t->arg);
+		size *= pitch[1];
+		break;
+	case EXTENT:
+		err = bpf_probe_read_user(pitch, sizeof pitch, (void *)t->arg);
+		address = pitch[0];
+		size *= pitch[1];
+		break;
+	default:
+		err = bpf_probe_read_user(&address, sizeof address, (void *)t->arg);
+	}
+	if (err) {
+		drop(DROP_UNREADABLE);
+		return;
+	}
+	if (!address && t->kind != CREATE) // of no bytes
+		return;
+	struct key k = key_of(t, address);
+	if (bpf_map_update_elem(&live, &k, &size, BPF_NOEXIST)) {
+		// There is no room, or the address is live, as far as is known: it went with its context or pool, and is given again.
+		__u64 *old = bpf_map_lookup_elem(&live, &k);
+		if (!old) {
+			drop(DROP_LIVE);
+			return;
+		}
+		__u64 was = *old;
+		*old = size;
+		if (!(was & HOST)) {
+			add(&p->released, was);
+			add(&p->live, -was);
+		}
+	}
+	if (size & HOST)
+		return;
+	add(&p->live, size);
+	add(&p->allocated, size);
+	add(&p->allocations, 1);
+	add(&p->sizes[log2_bucket(size)], 1);
+	changed(p, t->id);
+}
+
+static __always_inline void freed(struct process *p, struct thread *t)
+{
+	if (t->size & HOST)
+		return;
+	if (t->size & UNKNOWN) {
+		if (t->arg) { // freeing nothing is no free
+			add(&p->unknown_frees, 1);
+			drop(DROP_UNKNOWN_FREES);
+		}
+		return;
+	}
+	add(&p->live, -t->size);
+	add(&p->freed, t->size);
+	add(&p->frees, 1);
+	changed(p, t->id);
+}
+
+SEC("uretprobe.multi/leave")
+int leave(struct pt_regs *ctx)
+{
+	struct thread *t = known_thread();
+	if (!t || !t->sp || !returned(t->sp, PT_REGS_SP(ctx)))
+		return 0;
+	if (t->kind != (__u32)bpf_get_attach_cookie(ctx))
+		return 0; // of a call that was entered before the probes came
+	t->sp = 0;
+	int failed = (int)PT_REGS_RC(ctx) != 0, freeing = is_free(t->kind);
+	if (failed && freeing)
+		put_back(t);
+	struct process *p = bpf_map_lookup_elem(&processes, &t->id);
+	if (!p) {
+		drop(DROP_PROCESSES);
+		return 0;
+	}
+	if (failed)
+		add(freeing ? &p->free_failures : &p->failures, 1);
+	else if (freeing)
+		freed(p, t);
+	else
+		allocated(p, t);
+	return 0;
+}
+
+SEC("uprobe.multi/launch_enter")
+int launch_enter(struct pt_regs *ctx)
+{
+	struct thread *t = this_thread();
+	__u64 sp = PT_REGS_SP(ctx);
+	if (!t || sp < t->launch_sp)
+		return 0;
+	t->launch_sp = sp;
+	t->launched = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("uretprobe.multi/launch_leave")
+int launch_leave(struct pt_regs *ctx)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct thread *t = known_thread();
+	if (!t || !t->launch_sp || !returned(t->launch_sp, PT_REGS_SP(ctx)))
+		return 0;
+	t->launch_sp = 0;
+	if ((int)PT_REGS_RC(ctx))
+		return 0;
+	struct process *p = bpf_map_lookup_elem(&processes, &t->id);
+	if (!p) {
+		drop(DROP_PROCESSES);
+		return 0;
+	}
+	__u64 took = now - t->launched;
+	__u32 bucket = 0;
+#pragma unroll
+	for (int step = 128; step; step >>= 1)
+		if (took > launch_bounds[(bucket + step) & 255])
+			bucket += step;
+	if (bucket < LAUNCH_BUCKETS)
+		add(&p->launch_durations[bucket], 1);
+	add(&p->launch_sum, took);
+	add(&p->launches, 1);
+	return 0;
+}
+
+static __always_inline void end(__u32 tgid)
+{
+	__u32 *known = bpf_map_lookup_elem(&identities, &tgid);
+	if (!known)
+		return;
+	__u32 id = *known;
+	bpf_map_delete_elem(&identities, &tgid);
+	struct process *p = bpf_map_lookup_elem(&processes, &id);
+	if (!p)
+		return;
+	if (p->live || p->allocations != p->frees)
+		add(&abandoned, 1);
+	p->released += p->live;
+	p->live = 0;
+	p->ended = 1;
+	__u64 now = bpf_ktime_get_ns();
+	p->changed = now;
+	if (notify)
+		tell(p, id, now, 1);
+}
+
+SEC("raw_tracepoint/sched_process_exit")
+int process_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tid = ids;
+	bpf_map_delete_elem(&threads, &tid);
+	struct task_struct *task = (void *)bpf_get_current_task();
+	if (BPF_CORE_READ(task, signal, live.counter) == 0) // the last of its threads
+		end(ids >> 32);
+	return 0;
+}
+
+// (struct task_struct *, pid_t old, struct linux_binprm *): the thread that calls exec becomes the first one, and is alone.
+SEC("raw_tracepoint/sched_process_exec")
+int process_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tid = ids, old = ctx->args[1];
+	bpf_map_delete_elem(&threads, &tid);
+	bpf_map_delete_elem(&threads, &old);
+	end(ids >> 32);
+	return 0;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// batchSize is how many processes, or live allocations, are fetched at once. Larger than any bucket of a hash map is.
+const batchSize = 256
+
+// reader has the memory that reading needs.
+type reader struct {
+	batch   *batch[uint32, countersProcess]
+	process Process
+	ended   []uint32
+}
+
+// Read calls fn with each process, in no order. The Process is fn's until fn returns. Processes that have ended are forgotten
+// after it: who does not read, fills the map with them.
+func (p *Probe) Read(fn func(*Process)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	r := &p.reader
+	if r.batch == nil {
+		r.batch = newBatch[uint32, countersProcess]()
+	}
+	r.ended = r.ended[:0]
+	err := r.batch.each(p.kernel.Processes, func(id uint32, v *countersProcess) {
+		if v.Pid == 0 {
+			return // just being made
+		}
+		r.process = Process{
+			PID: int(v.Pid), StartTime: v.Start, ID: uint64(id), Ended: v.Ended != 0,
+			Live: v.Live, Allocated: v.Allocated, Freed: v.Freed, Released: v.Released,
+			Allocations: v.Allocations, Frees: v.Frees, Failures: v.Failures, FreeFailures: v.FreeFailures, UnknownFrees: v.UnknownFrees,
+			Sizes: v.Sizes, Launches: v.Launches, LaunchSum: v.LaunchSum, LaunchDurations: v.LaunchDurations,
+		}
+		if r.process.Ended {
+			r.ended = append(r.ended, id)
+			p.gone(id, v)
+		}
+		fn(&r.process)
+	})
+	for _, id := range r.ended {
+		p.forget(id)
+	}
+	if err != nil {
+		return fmt.Errorf("reading processes: %w", err)
+	}
+	return nil
+}
+
+// batch is what a system call fills.
+type batch[K, V any] struct {
+	keys   []K
+	values []V
+	// The same as interfaces, so that each call need not make one.
+	anyKeys, anyValues any
+}
+
+func newBatch[K, V any]() *batch[K, V] {
+	b := &batch[K, V]{keys: make([]K, batchSize), values: make([]V, batchSize)}
+	b.anyKeys, b.anyValues = b.keys, b.values
+	return b
+}
+
+// each calls fn with all that is in a hash map.
+func (b *batch[K, V]) each(m *ebpf.Map, fn func(K, *V)) error {
+	var cursor ebpf.MapBatchCursor
+	for {
+		n, err := m.BatchLookup(&cursor, b.anyKeys, b.anyValues, nil)
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return err
+		}
+		for i := range n {
+			fn(b.keys[i], &b.values[i])
+		}
+		if err != nil {
+			return nil // the end
+		}
+	}
+}
+
+// forget removes a process that has ended.
+func (p *Probe) forget(id uint32) {
+	_ = p.kernel.Processes.Delete(id)
+	p.telling.Lock()
+	delete(p.told, id)
+	p.telling.Unlock()
+}
+
+// sweep removes what processes held that have ended since the last one.
+func (p *Probe) sweep() error {
+	var abandoned uint64
+	if err := p.kernel.Abandoned.Get(&abandoned); err != nil {
+		return err
+	}
+	if abandoned == p.swept {
+		return nil
+	}
+	// Whose allocations they are is asked after them, so that a process that comes in between is not taken for one that is gone.
+	var all []countersKey
+	if err := newBatch[countersKey, uint64]().each(p.kernel.Live, func(k countersKey, _ *uint64) { all = append(all, k) }); err != nil {
+		return fmt.Errorf("reading live allocations: %w", err)
+	}
+	current := map[uint32]bool{}
+	if err := newBatch[uint32, uint32]().each(p.kernel.Identities, func(_ uint32, id *uint32) { current[*id] = true }); err != nil {
+		return fmt.Errorf("reading processes: %w", err)
+	}
+	for _, k := range all {
+		if !current[k.Id] {
+			_ = p.kernel.Live.Delete(k)
+		}
+	}
+	p.swept = abandoned
+	return nil
+}
+
+// Drops are the losses since Start. After Close, there are none.
+func (p *Probe) Drops() Drops {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var n [6]uint64
+	if p.closed || p.kernel.Dropped.Get(&n) != nil {
+		return Drops{}
+	}
+	return Drops{Live: n[0], Processes: n[1], Threads: n[2], Unreadable: n[3], Ring: n[4], UnknownFrees: n[5]}
+}
