@@ -106,6 +106,7 @@ check-generated: $(OCB) ## Fail when otelcol-llm/ is not what builder-config.yam
 .PHONY: bpf
 bpf: $(BPF2GO) ## Compile the eBPF programs of cuda_memory anew (needs clang, llvm and libbpf-dev; what it writes is committed)
 	BPF2GO=$(abspath $(BPF2GO)) go generate ./receiver/cudamemoryreceiver/internal/probe
+	cd receiver/cudamemoryreceiver/internal/probe && sha256sum bpf/*.c bpf/*.h > bpf/SHA256SUMS
 
 .PHONY: bench
 bench: ## Run the benchmarks of all packages (BENCH=pattern, BENCHTIME=1s)

@@ -5,6 +5,7 @@ package probe
 import (
 	"encoding/binary"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
@@ -18,22 +19,48 @@ const window = time.Millisecond
 // ringSize is bytes: ten thousand notes.
 const ringSize = 1 << 18
 
-// listen tells of changes until the ring is closed.
-func (p *Probe) listen(ring *ringbuf.Reader) {
-	defer close(p.listened)
+// listener tells of changes and of the end of processes, by one goroutine that holds no lock while it does.
+type listener struct {
+	ring *ringbuf.Reader
+	done chan struct{}
+	// process is that of which is told.
+	process countersProcess
+
+	mu sync.Mutex
+	// claimed are processes of whose end somebody tells, or has told: until the reading after the one that forgets them.
+	claimed map[uint32]struct{}
+	// missed are those of whose end the kernel could not tell.
+	missed []ended
+}
+
+// ended is a process that has ended.
+type ended struct {
+	pid       int
+	startTime uint64
+}
+
+// listen tells what the ring says until it is closed.
+func (p *Probe) listen() {
+	l := &p.listener
+	defer close(l.done)
 	var record ringbuf.Record
 	for {
-		if err := ring.ReadInto(&record); err != nil {
-			if errors.Is(err, ringbuf.ErrClosed) {
-				return
+		err := l.ring.ReadInto(&record)
+		switch {
+		case errors.Is(err, ringbuf.ErrClosed):
+			return
+		case errors.Is(err, ringbuf.ErrFlushed):
+			for _, x := range l.take() {
+				p.opts.Gone(x.pid, x.startTime)
 			}
+			continue
+		case err != nil:
 			if p.opts.Log != nil {
 				p.opts.Log("reading changes: %v", err)
 			}
 			time.Sleep(window)
 			continue
-		}
-		if len(record.RawSample) < 16 {
+		case len(record.RawSample) < 16:
 			continue
 		}
 		// struct note
@@ -49,13 +76,11 @@ func (p *Probe) listen(ring *ringbuf.Reader) {
 
 // tell tells how a process is now.
 func (p *Probe) tell(id uint32) {
-	v := &p.changed
+	v := &p.listener.process
 	if err := p.kernel.Processes.Lookup(&id, v); err != nil || v.Pid == 0 {
 		return // it has ended, and Read has said so
 	}
-	p.telling.Lock()
-	defer p.telling.Unlock()
-	if _, told := p.told[id]; told {
+	if v.Ended != 0 && !p.listener.claim(id) {
 		return
 	}
 	if p.opts.Changed != nil {
@@ -64,25 +89,46 @@ func (p *Probe) tell(id uint32) {
 			At: time.Now().UnixNano() - monotonic() + int64(v.Changed),
 		})
 	}
-	if v.Ended != 0 {
-		p.goneLocked(id, v)
+	if v.Ended != 0 && p.opts.Gone != nil {
+		p.opts.Gone(int(v.Pid), v.Start)
 	}
 }
 
-// gone tells that a process has ended, unless that was told.
-func (p *Probe) gone(id uint32, v *countersProcess) {
-	p.telling.Lock()
-	defer p.telling.Unlock()
-	p.goneLocked(id, v)
+// claim is true once for each process.
+func (l *listener) claim(id uint32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.claimed[id]; ok {
+		return false
+	}
+	l.claimed[id] = struct{}{}
+	return true
 }
 
-func (p *Probe) goneLocked(id uint32, v *countersProcess) {
-	if _, told := p.told[id]; told {
+// miss has the end of a process told that Read has seen, unless the kernel has told of it.
+func (l *listener) miss(id uint32, x ended) {
+	if l.ring == nil || !l.claim(id) {
 		return
 	}
-	p.told[id] = struct{}{}
-	if p.opts.Gone != nil {
-		p.opts.Gone(int(v.Pid), v.Start)
+	l.mu.Lock()
+	l.missed = append(l.missed, x)
+	l.mu.Unlock()
+	_ = l.ring.Flush()
+}
+
+func (l *listener) take() []ended {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.missed
+	l.missed = nil
+	return all
+}
+
+func (l *listener) forget(ids []uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		delete(l.claimed, id)
 	}
 }
 

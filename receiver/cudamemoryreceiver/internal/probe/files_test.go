@@ -4,6 +4,7 @@ package probe
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"debug/elf"
 	"fmt"
 	"math"
@@ -15,6 +16,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// Guarantees: what runs in the kernel was compiled from what is read here.
+func TestTheCompiledProgramsAreThoseOfTheSource(t *testing.T) {
+	sums, err := os.ReadFile("bpf/SHA256SUMS")
+	require.NoError(t, err)
+	want := ""
+	for _, file := range []string{"bpf/probe.c", "bpf/kernel.h"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		want += fmt.Sprintf("%x  %s\n", sha256.Sum256(text), file)
+	}
+	assert.Equal(t, want, string(sums), "run make bpf")
+}
 
 func TestExecutableMappingsOfFilesAreFound(t *testing.T) {
 	text := `55d0c0000000-55d0c0001000 r--p 00000000 fd:01 77                         /usr/bin/python3.11

@@ -85,6 +85,38 @@ func TestAKilledProcessReleasesEverything(t *testing.T) {
 	assert.Equal(t, 1, gone, "told once")
 }
 
+// Scenario: the kernel cannot tell that a process has ended, since the ring is full.
+// Guarantees: the reading that sees it has it told, once, while who is told may wait for who reads.
+func TestAnEndThatTheKernelCouldNotTellIsTold(t *testing.T) {
+	var x told
+	r := newRig(t, x.options())
+	require.NoError(t, r.kernel.Processes.Put(uint32(7), &countersProcess{Pid: 99, Start: 5, Ended: 1}))
+	x.Lock() // as a reader that is told at the same time might
+	assert.True(t, r.read()[99].Ended)
+	x.Unlock()
+	r.eventually("it is told", func() bool { _, gone := x.last(99); return gone == 1 })
+	assert.NotContains(t, r.read(), 99)
+	r.read()
+	_, gone := x.last(99)
+	assert.Equal(t, 1, gone)
+	assert.Empty(t, r.listener.claimed)
+}
+
+// Guarantees: the end of processes can be told without their changes.
+func TestTheEndAloneIsTold(t *testing.T) {
+	var x told
+	opts := x.options()
+	opts.Changed = nil
+	r := newRig(t, opts)
+	w := r.start(r.Workload, r.Driver)
+	r.scan()
+	r.do(w, "churn cuMemAlloc_v2 cuMemFree_v2 1000 4096", "1000 0")
+	assert.Zero(t, r.process(w).Live)
+	require.NoError(t, w.Kill())
+	r.eventually("it is told", func() bool { _, gone := x.last(w.PID()); return gone == 1 })
+	assert.True(t, r.process(w).Ended)
+}
+
 // Guarantees: the start time is the one of /proc, by which a process and its successor are told apart.
 func TestTheStartTimeIsThatOfProc(t *testing.T) {
 	r := newRig(t, Options{})

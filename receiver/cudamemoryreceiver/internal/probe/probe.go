@@ -46,10 +46,10 @@ type Options struct {
 	// Launches counts kernel launches and their durations, too.
 	Launches bool
 	// Changed is told, at the latest some milliseconds after, that a process's live bytes are others: not of each call, but
-	// always of the last. It is called by a goroutine of its own, and must not call Probe's methods. Nil: nothing is told.
+	// always of the last. May be nil.
 	Changed func(Change)
-	// Gone is told once of each process that was counted and has ended or executed another program: like Changed, where there
-	// is a Changed, else and where the kernel could not say it from Read. Never at the same time as Changed. May be nil.
+	// Gone is told once of each process that was counted and has ended or executed another program. May be nil. Both are called
+	// by one goroutine that holds no lock; they must not call Close.
 	Gone func(pid int, startTime uint64)
 	// Log is given what goes wrong with one file or process and does not stop the rest, once for each. May be nil.
 	Log func(format string, args ...any)
@@ -142,7 +142,7 @@ type Probe struct {
 	kernel countersObjects
 	always []link.Link // what is attached from Start to Close
 
-	mu      sync.Mutex // before telling
+	mu      sync.Mutex // of what follows
 	closed  bool
 	scanner scanner
 	reader  reader
@@ -150,12 +150,7 @@ type Probe struct {
 	// attachments is the number of the last one.
 	attachments uint32
 
-	ring     *ringbuf.Reader
-	listened chan struct{}
-	changed  countersProcess
-
-	telling sync.Mutex // held while Changed and Gone are called
-	told    map[uint32]struct{}
+	listener listener
 }
 
 // Start loads the programs. Nothing of CUDA is probed before the first Scan.
@@ -181,7 +176,7 @@ func Start(opts Options) (*Probe, error) {
 			patterns:   append(slices.Clone(libraries), opts.Libraries...),
 			processes:  map[int]*mapped{}, files: map[fileID]*file{},
 		},
-		told: map[uint32]struct{}{},
+		listener: listener{claimed: map[uint32]struct{}{}},
 	}
 	if err := p.load(); err != nil {
 		_ = p.Close()
@@ -196,7 +191,10 @@ func (p *Probe) load() error {
 	if err != nil {
 		return err
 	}
-	notify := p.opts.Changed != nil
+	notify, every := p.opts.Changed != nil || p.opts.Gone != nil, uint64(window)
+	if p.opts.Changed == nil {
+		every = math.MaxUint64 // the end alone
+	}
 	for _, m := range []string{countersMapIdentities, countersMapProcesses, countersMapThreads, countersMapLive} {
 		spec.Maps[m].MaxEntries = p.opts.MaxEntries
 	}
@@ -206,7 +204,7 @@ func (p *Probe) load() error {
 	bounds := launchBounds()
 	if err := errors.Join(
 		spec.Variables[countersVarNotify].Set(notify),
-		spec.Variables[countersVarWindow].Set(uint64(window)),
+		spec.Variables[countersVarWindow].Set(every),
 		spec.Variables[countersVarLaunchBounds].Set(bounds[:]),
 	); err != nil {
 		return err
@@ -227,11 +225,11 @@ func (p *Probe) load() error {
 	if !notify {
 		return nil
 	}
-	if p.ring, err = ringbuf.NewReader(p.kernel.Notes); err != nil {
+	if p.listener.ring, err = ringbuf.NewReader(p.kernel.Notes); err != nil {
 		return err
 	}
-	p.listened = make(chan struct{})
-	go p.listen(p.ring)
+	p.listener.done = make(chan struct{})
+	go p.listen()
 	return nil
 }
 
@@ -291,9 +289,9 @@ func (p *Probe) Close() error {
 	for _, l := range p.always {
 		errs = append(errs, l.Close())
 	}
-	if p.ring != nil {
-		errs = append(errs, p.ring.Close())
-		<-p.listened
+	if p.listener.done != nil {
+		errs = append(errs, p.listener.ring.Close())
+		<-p.listener.done
 	}
 	if p.kernel.Enter != nil {
 		errs = append(errs, p.kernel.Close())

@@ -31,6 +31,7 @@ func (p *Probe) Read(fn func(*Process)) error {
 	if r.batch == nil {
 		r.batch = newBatch[uint32, countersProcess]()
 	}
+	p.listener.forget(r.ended) // nobody looks at those of the last time any more
 	r.ended = r.ended[:0]
 	err := r.batch.each(p.kernel.Processes, func(id uint32, v *countersProcess) {
 		if v.Pid == 0 {
@@ -44,12 +45,14 @@ func (p *Probe) Read(fn func(*Process)) error {
 		}
 		if r.process.Ended {
 			r.ended = append(r.ended, id)
-			p.gone(id, v)
+			if p.opts.Gone != nil {
+				p.listener.miss(id, ended{r.process.PID, r.process.StartTime})
+			}
 		}
 		fn(&r.process)
 	})
 	for _, id := range r.ended {
-		p.forget(id)
+		_ = p.kernel.Processes.Delete(id)
 	}
 	if err != nil {
 		return fmt.Errorf("reading processes: %w", err)
@@ -86,14 +89,6 @@ func (b *batch[K, V]) each(m *ebpf.Map, fn func(K, *V)) error {
 			return nil // the end
 		}
 	}
-}
-
-// forget removes a process that has ended.
-func (p *Probe) forget(id uint32) {
-	_ = p.kernel.Processes.Delete(id)
-	p.telling.Lock()
-	delete(p.told, id)
-	p.telling.Unlock()
 }
 
 // sweep removes what processes held that have ended since the last one.
