@@ -189,7 +189,7 @@ func (e *engine) idle() {
 		why = errHidden
 	}
 	if e.health.failed(why) {
-		e.log.Info("no CUDA memory is watched yet; processes are looked for", zap.Duration("every", e.cfg.ScanInterval), zap.Error(why))
+		e.log.Info("no process uses CUDA yet; it is looked for", zap.Duration("every", e.cfg.ScanInterval), zap.Error(why))
 	}
 }
 
@@ -198,7 +198,7 @@ func (e *engine) failed(err error) {
 	if !e.health.failed(err) {
 		return
 	}
-	e.log.Warn("no CUDA memory is watched; it is tried again", zap.Duration("every", e.cfg.RetryInterval), zap.Error(err))
+	e.log.Warn("nothing is seen of CUDA memory; it is tried again", zap.Duration("every", e.cfg.RetryInterval), zap.Error(err))
 }
 
 // close takes the probes out. All that the book has has ended.
