@@ -237,13 +237,24 @@ static void obey(char *line, char **argv)
 	}
 }
 
+static void *listen(void *argv)
+{
+	char line[4096];
+	while (fgets(line, sizeof line, stdin)) {
+		if (!strcmp(line, "retire\n")) {
+			pthread_t next;
+			pthread_create(&next, 0, listen, argv);
+			pthread_exit(0);
+		}
+		obey(line, argv);
+	}
+	exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
-	char line[4096];
 	setvbuf(stdin, 0, _IONBF, 0); // a child and the next program read on
 	setvbuf(stdout, 0, _IOLBF, 0);
-	while (fgets(line, sizeof line, stdin))
-		obey(line, argv);
-	return 0;
+	listen(argv);
 }

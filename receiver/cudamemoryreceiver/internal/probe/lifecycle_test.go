@@ -129,6 +129,24 @@ func TestTheStartTimeIsThatOfProc(t *testing.T) {
 	assert.Equal(t, words[22-3], strconv.FormatUint(r.process(w).StartTime, 10))
 }
 
+// Scenario: the first thread of a process ends, and others go on.
+// Guarantees: the process is counted until the last one has ended.
+func TestAProcessLastsAsLongAsItsLastThread(t *testing.T) {
+	r := newRig(t, Options{})
+	w := r.start(r.Workload, r.Driver)
+	r.scan()
+	r.do(w, "alloc cuMemAlloc_v2 10 4096", "10 0")
+	require.NoError(t, w.Send("retire"))
+	r.do(w, "alloc cuMemAlloc_v2 10 4096", "10 0")
+	assert.Equal(t, 1, r.scan().Files)
+	r.do(w, "free cuMemFree_v2 5", "5 0")
+	p := r.process(w)
+	assert.Equal(t, []any{false, uint64(15 * 4096), uint64(20), uint64(5)}, []any{p.Ended, p.Live, p.Allocations, p.Frees})
+	require.NoError(t, w.Kill())
+	assert.True(t, r.process(w).Ended)
+	assert.Zero(t, r.scan().Files)
+}
+
 // Guarantees: a child has nothing of its parent's, and what it allocates is its own.
 func TestAChildStartsWithNothing(t *testing.T) {
 	r := newRig(t, Options{})

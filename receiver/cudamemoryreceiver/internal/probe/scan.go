@@ -233,6 +233,9 @@ func (s *scanner) look(pid int, m *mapped) (unreadable bool) {
 		return false
 	}
 	if len(size) == 1 && size[0] == '0' {
+		if len(m.files) > 0 && s.threads(pid) > 1 {
+			return false // its first thread has ended, and the others have the memory that it had
+		}
 		m.size = append(m.size[:0], size...)
 		m.files = m.files[:0]
 		return false // of the kernel, or ended
@@ -261,6 +264,12 @@ func (s *scanner) look(pid int, m *mapped) (unreadable bool) {
 		}
 	})
 	return false
+}
+
+// threads is how many a process has, those that are not waited for yet included.
+func (s *scanner) threads(pid int) int {
+	all, _ := os.ReadDir(s.root + "/" + strconv.Itoa(pid) + "/task")
+	return len(all)
 }
 
 // kindOf tells libraries with a name that is known from what is no library at all, and so may be an executable. Others are
