@@ -73,6 +73,7 @@ import (
 	prometheusreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
 	zipkinreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/zipkinreceiver"
 	nvidiagpureceiver "github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver"
+	cudamemoryreceiver "github.com/otelcol-llm/otelcol-llm/receiver/cudamemoryreceiver"
 )
 
 type aliasProvider interface{ DeprecatedAlias() component.Type }
@@ -140,6 +141,7 @@ func components() (otelcol.Factories, error) {
 		prometheusreceiver.NewFactory(),
 		zipkinreceiver.NewFactory(),
 		nvidiagpureceiver.NewFactory(),
+		cudamemoryreceiver.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -157,6 +159,7 @@ func components() (otelcol.Factories, error) {
 		prometheusreceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.149.0",
 		zipkinreceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/zipkinreceiver v0.149.0",
 		nvidiagpureceiver.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
+		cudamemoryreceiver.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](

@@ -35,6 +35,8 @@ const (
 // owners are those of each device, by the name that the kubelet uses. It is never written to once it is made.
 type owners struct {
 	of map[string]Owner
+	// given is the other way round: the only device of each container; empty where it has several.
+	given map[Names]string
 	// asked is when the kubelet was asked, in clock ticks since boot.
 	asked uint64
 	// beyond counts devices that were too many.
@@ -43,7 +45,7 @@ type owners struct {
 
 // ownersOf reads what the kubelet has answered.
 func ownersOf(pods []*podresources.PodResources, asked uint64) *owners {
-	o := &owners{of: map[string]Owner{}, asked: asked}
+	o := &owners{of: map[string]Owner{}, given: map[Names]string{}, asked: asked}
 	for _, pod := range pods {
 		for _, container := range pod.GetContainers() {
 			names := Names{Namespace: pod.GetNamespace(), Pod: pod.GetName(), Container: container.GetName()}
@@ -81,6 +83,7 @@ func (o *owners) add(device string, names Names) {
 	if device == "" {
 		return
 	}
+	o.give(device, names)
 	owner, known := o.of[device]
 	switch {
 	case !known && len(o.of) >= maxDevices:

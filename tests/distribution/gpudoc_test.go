@@ -40,7 +40,7 @@ func TestTheConfigurationsForGPUsAreValid(t *testing.T) {
 		out, code := spawn.Run(t, append(args, "--config", spawn.WriteConfig(t, m[1]))...)
 		assert.Zero(t, code, "%s\n%s", m[1], out)
 	}
-	assert.Equal(t, []int{4, 2, 1}, []int{whole, parts, others})
+	assert.Equal(t, []int{5, 2, 1}, []int{whole, parts, others})
 
 	preset, err := os.ReadFile(filepath.Join(spawn.Root(t), "confmap", "provider", "builtinprovider", "configs", "dcgm-exporter.yaml"))
 	require.NoError(t, err)
