@@ -39,6 +39,7 @@ import (
 	slocatalogextension "github.com/otelcol-llm/otelcol-llm/extension/slocatalogextension"
 	consoleextension "github.com/otelcol-llm/otelcol-llm/extension/consoleextension"
 	tenantheadersextension "github.com/otelcol-llm/otelcol-llm/extension/tenantheadersextension"
+	gpuguardextension "github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension"
 	batchprocessor "go.opentelemetry.io/collector/processor/batchprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	attributesprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
@@ -73,6 +74,7 @@ import (
 	prometheusreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
 	zipkinreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/zipkinreceiver"
 	nvidiagpureceiver "github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver"
+	gpuguardreceiver "github.com/otelcol-llm/otelcol-llm/receiver/gpuguardreceiver"
 )
 
 type aliasProvider interface{ DeprecatedAlias() component.Type }
@@ -108,6 +110,7 @@ func components() (otelcol.Factories, error) {
 		slocatalogextension.NewFactory(),
 		consoleextension.NewFactory(),
 		tenantheadersextension.NewFactory(),
+		gpuguardextension.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -125,6 +128,7 @@ func components() (otelcol.Factories, error) {
 		slocatalogextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 		consoleextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 		tenantheadersextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
+		gpuguardextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 	})
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
@@ -140,6 +144,7 @@ func components() (otelcol.Factories, error) {
 		prometheusreceiver.NewFactory(),
 		zipkinreceiver.NewFactory(),
 		nvidiagpureceiver.NewFactory(),
+		gpuguardreceiver.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -157,6 +162,7 @@ func components() (otelcol.Factories, error) {
 		prometheusreceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.149.0",
 		zipkinreceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/zipkinreceiver v0.149.0",
 		nvidiagpureceiver.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
+		gpuguardreceiver.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
