@@ -39,6 +39,7 @@ import (
 	slocatalogextension "github.com/otelcol-llm/otelcol-llm/extension/slocatalogextension"
 	consoleextension "github.com/otelcol-llm/otelcol-llm/extension/consoleextension"
 	tenantheadersextension "github.com/otelcol-llm/otelcol-llm/extension/tenantheadersextension"
+	gpuguardextension "github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension"
 	batchprocessor "go.opentelemetry.io/collector/processor/batchprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	attributesprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
@@ -74,6 +75,7 @@ import (
 	zipkinreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/zipkinreceiver"
 	nvidiagpureceiver "github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver"
 	cudamemoryreceiver "github.com/otelcol-llm/otelcol-llm/receiver/cudamemoryreceiver"
+	gpuguardreceiver "github.com/otelcol-llm/otelcol-llm/receiver/gpuguardreceiver"
 )
 
 type aliasProvider interface{ DeprecatedAlias() component.Type }
@@ -109,6 +111,7 @@ func components() (otelcol.Factories, error) {
 		slocatalogextension.NewFactory(),
 		consoleextension.NewFactory(),
 		tenantheadersextension.NewFactory(),
+		gpuguardextension.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -126,6 +129,7 @@ func components() (otelcol.Factories, error) {
 		slocatalogextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 		consoleextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 		tenantheadersextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
+		gpuguardextension.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 	})
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
@@ -142,6 +146,7 @@ func components() (otelcol.Factories, error) {
 		zipkinreceiver.NewFactory(),
 		nvidiagpureceiver.NewFactory(),
 		cudamemoryreceiver.NewFactory(),
+		gpuguardreceiver.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -160,6 +165,7 @@ func components() (otelcol.Factories, error) {
 		zipkinreceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/zipkinreceiver v0.149.0",
 		nvidiagpureceiver.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 		cudamemoryreceiver.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
+		gpuguardreceiver.NewFactory().Type(): "github.com/otelcol-llm/otelcol-llm v0.0.0",
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](

@@ -52,6 +52,8 @@ type Config struct {
 	Storage *component.ID `mapstructure:"storage"`
 	// CheckpointInterval is how often the state is written to Storage: the most that a crash loses.
 	CheckpointInterval time.Duration `mapstructure:"checkpoint_interval"`
+	// Guard is the id of a gpu_guard extension that is told when a leak opens and closes. Without it, nobody is.
+	Guard *component.ID `mapstructure:"guard"`
 	// Metrics switches single metrics of the results on and off.
 	Metrics emit.Settings `mapstructure:"metrics"`
 

@@ -54,7 +54,7 @@ func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {
 	list := func(names []string) string { return "`[" + strings.Join(names, ", ") + "]`" }
 	of := defaultTraffic()
 	doctest.Settings(t, createDefaultConfig(), map[string]string{
-		"tenant_from": "`[k8s.namespace.name, service.namespace, service.name]`", "storage": "none", "catalog": "none", "metrics": "`{}`", "rules": "none",
+		"tenant_from": "`[k8s.namespace.name, service.namespace, service.name]`", "storage": "none", "catalog": "none", "metrics": "`{}`", "rules": "none", "guard": "none",
 		"running": list(of.Running), "cache": list(of.Cache), "served": list(of.Served),
 		"created": list(defaultObjects().Created), "destroyed": list(defaultObjects().Destroyed),
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/catalog"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/frame"
+	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
@@ -40,6 +41,7 @@ type engine struct {
 	enabled emit.Enabled
 	rules   cause.Rules
 	source  catalog.Source // nil without one
+	guard   gpuwatch.Watcher
 
 	// mu guards what follows. It is never held while something is sent or written.
 	mu       sync.Mutex
@@ -90,6 +92,9 @@ func (e *engine) Start(ctx context.Context, host component.Host) error {
 		if e.source, err = catalog.From(host, *e.cfg.Catalog); err != nil {
 			return err
 		}
+	}
+	if err = e.findGuard(host); err != nil {
+		return err
 	}
 	e.mu.Lock()
 	err = e.begin()

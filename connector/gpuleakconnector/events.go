@@ -43,6 +43,7 @@ func (e *engine) publishEvents(ctx context.Context) {
 	e.mu.Unlock()
 	for i := range fresh {
 		e.log(&fresh[i])
+		e.tellGuard(&fresh[i])
 	}
 	if len(pending) > 0 && !e.pause.Paused(e.now()) {
 		dropped += e.send(ctx, pending)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
@@ -61,6 +62,8 @@ type Config struct {
 	ReleaseWindow time.Duration `mapstructure:"release_window"`
 	// DCGMExporterNames also writes what dcgm-exporter would: DCGM_FI_DEV_GPU_TEMP and its kin, in its units and with its labels.
 	DCGMExporterNames bool `mapstructure:"dcgm_exporter_names"`
+	// Guard is the id of a gpu_guard extension that is told of each reading. Nil tells nobody.
+	Guard *component.ID `mapstructure:"guard"`
 	// Metrics switches single metrics on and off.
 	Metrics emit.Settings `mapstructure:"metrics"`
 

@@ -111,6 +111,7 @@ func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {
 	doctest.Settings(t, defaults(), map[string]string{
 		"process_interval": "`collection_interval`", "expensive_interval": "`collection_interval`", "metrics": "`{}`",
 		"nvml_library": "the system's", "dcgm_library": "the system's", "dcgm_endpoint": "none", "proc_root": "`/proc`",
+		"guard": "none",
 	})
 }
 

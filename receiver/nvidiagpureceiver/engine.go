@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
+	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
 	"github.com/otelcol-llm/otelcol-llm/internal/shared"
 	"github.com/otelcol-llm/otelcol-llm/internal/workload"
 	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/dcgmnames"
@@ -59,6 +60,7 @@ type engine struct {
 	plans    [1 << gpu.Groups]plan
 	snapshot gpu.Snapshot
 	who      owners
+	guard    gpuwatch.Watcher // nil: nobody is told
 	resolver *workload.Resolver
 	pods     *workload.Pods
 
@@ -96,7 +98,10 @@ func newEngine(set receiver.Settings, cfg *Config) (*engine, error) {
 }
 
 // Start begins to look for GPUs. That there are none, or no driver, is not an error: they may come.
-func (e *engine) Start(context.Context, component.Host) error {
+func (e *engine) Start(_ context.Context, host component.Host) error {
+	if err := e.findGuard(host); err != nil {
+		return err
+	}
 	e.prepare()
 	e.findOwners()
 	running, stop := context.WithCancel(context.Background())
@@ -119,6 +124,9 @@ func (e *engine) prepare() {
 		if e.cfg.DCGMExporterNames {
 			also = dcgmnames.Points()
 		}
+	}
+	if e.guard != nil {
+		also.Add(forGuard...)
 	}
 	e.writer = newWriter(all, e.set.BuildInfo.Version)
 	e.plans = plans(all, also)

@@ -64,7 +64,7 @@ func plans(all []column, also gpu.Set) (plans [1 << gpu.Groups]plan) {
 			}
 		}
 		p.read = p.write
-		for point := range gpu.DevicePoints {
+		for point := range gpu.Points {
 			if also.Has(point) && due&(1<<gpu.Rows[point].Metric.Group) != 0 {
 				p.read.Add(point)
 			}

@@ -30,6 +30,7 @@ func (e *engine) scrape(ctx context.Context, due int) error {
 	}
 	now := e.now().UnixNano()
 	beyond := e.complete()
+	e.tellGuard(now)
 	e.mu.Lock()
 	e.book.Read(s, now)
 	changes := e.book.Take()

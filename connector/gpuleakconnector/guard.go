@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuleakconnector
+
+import (
+	"strconv"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/leak"
+	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
+)
+
+// findGuard finds who is told of leaks besides the pipelines, if somebody is.
+func (e *engine) findGuard(host component.Host) (err error) {
+	if e.cfg.Guard != nil {
+		e.guard, err = gpuwatch.Find(host, *e.cfg.Guard)
+	}
+	return err
+}
+
+// tellGuard tells of a leak that opens or closes. One of a device, which is of no process, has the PID 0.
+func (e *engine) tellGuard(ev *leak.Event) {
+	if e.guard == nil {
+		return
+	}
+	pid, err := strconv.Atoi(ev.Process.PID)
+	if err != nil {
+		pid = 0
+	}
+	e.guard.Leak(gpuwatch.Leak{ID: ev.ID, Open: ev.Opened, Host: ev.Process.Host, PID: pid, Device: ev.Device, Cause: ev.Cause, At: ev.Time})
+}

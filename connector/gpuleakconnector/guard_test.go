@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuleakconnector
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
+)
+
+// heard is a guard that keeps what it is told.
+type heard struct {
+	component.StartFunc
+	component.ShutdownFunc
+	leaks []gpuwatch.Leak
+}
+
+func (*heard) Device(gpuwatch.Device) {}
+func (*heard) Live(gpuwatch.Live)     {}
+func (*heard) Gone(gpuwatch.Process)  {}
+func (h *heard) Leak(l gpuwatch.Leak) { h.leaks = append(h.leaks, l) }
+
+func TestAGuardIsToldOfALeak(t *testing.T) {
+	r, h := newRig(t, nil), &heard{}
+	r.guard = h
+	r.run(0, 4)
+	require.Len(t, h.leaks, 1)
+	got := h.leaks[0]
+	assert.NotEmpty(t, got.ID)
+	assert.Greater(t, got.At, t0.UnixNano())
+	assert.Equal(t, gpuwatch.Leak{ID: got.ID, Open: true, Host: "node-1", PID: 71, Device: "GPU-0", Cause: "not_returned", At: got.At}, got)
+}
+
+func TestAGuardThatIsNotThereIsAnError(t *testing.T) {
+	id := component.MustNewID("gpu_guard")
+	r := newRig(t, func(cfg *Config) { cfg.Guard = &id })
+	require.EqualError(t, r.Start(t.Context(), componenttest.NewNopHost()), `guard: there is no extension "gpu_guard" under service::extensions`)
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/guard"
+	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/policy"
+	"github.com/otelcol-llm/otelcol-llm/internal/workload"
+)
+
+// Options say where a Table looks.
+type Options struct {
+	// CgroupRoot is where control groups of version 2 are mounted.
+	CgroupRoot string
+	// Resolver knows containers and pods.
+	Resolver *workload.Resolver
+}
+
+// Table is the processes of this machine. It is for one goroutine.
+type Table struct {
+	opts   Options
+	booted int64 // Unix nanoseconds
+}
+
+const (
+	procRoot = "/proc"
+	// ticksPerSecond is USER_HZ, the same on every architecture that a GPU is found on.
+	ticksPerSecond = 100
+	// untouchable is the oom_score_adj from which on downward a process is one that the machine cannot do without. A pod of the
+	// class Guaranteed has -997.
+	untouchable = -998
+)
+
+// NewTable returns a Table.
+func NewTable(o Options) (*Table, error) {
+	var boot unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
+		return nil, fmt.Errorf("the time since boot: %w", err)
+	}
+	return &Table{opts: o, booted: time.Now().UnixNano() - boot.Nano()}, nil
+}
+
+// Started is the time, in Unix nanoseconds, of a start in clock ticks since boot; 0 of 0.
+func (t *Table) Started(ticks uint64) int64 {
+	if ticks == 0 {
+		return 0
+	}
+	return t.booted + int64(ticks)*int64(time.Second/ticksPerSecond)
+}
+
+// Start is the start of a process in clock ticks since boot; 0: it is not there.
+func Start(pid int) uint64 {
+	s, err := readStat(pid)
+	if err != nil || s.ended() {
+		return 0
+	}
+	return s.start
+}
+
+// Ancestors are a process and those that have started it, without PID 1.
+func Ancestors(pid int) (all []int) {
+	for pid > 1 && len(all) < 64 {
+		all = append(all, pid)
+		s, err := readStat(pid)
+		if err != nil {
+			break
+		}
+		pid = s.parent
+	}
+	return all
+}
+
+// Look says what is known of a process, which holds memory of a device. What cannot be found out stays empty; one that is not there
+// is guard.ErrEnded.
+func (t *Table) Look(pid int, device string) (policy.Facts, error) {
+	s, err := readStat(pid)
+	if err != nil {
+		return policy.Facts{}, err
+	}
+	f := policy.Facts{
+		PID: pid, Start: s.start, Started: t.Started(s.start), Ended: s.ended(), Kernel: s.flags&kernelThread != 0, Comm: s.name, UID: -1,
+	}
+	if target, err := os.Readlink(filepath.Join(procRoot, strconv.Itoa(pid), "exe")); err == nil {
+		f.Path = strings.TrimSuffix(target, deleted)
+	}
+	if content, err := read(pid, "cmdline"); err == nil {
+		f.Command = strings.TrimSpace(string(bytes.ReplaceAll(content, []byte{0}, []byte{' '})))
+	}
+	if content, err := read(pid, "status"); err == nil {
+		f.UID = realUID(content)
+	}
+	if content, err := read(pid, "cgroup"); err == nil {
+		f.Cgroup = cgroupPath(content)
+		c := workload.ParseCgroup(content)
+		f.ContainerID, f.PodUID = c.ContainerID, c.PodUID
+	}
+	f.Critical = isNeeded(read(pid, "oom_score_adj"))
+	if f.PodUID != "" {
+		if p := t.opts.Resolver.Resolve(uint32(pid), workload.Device{UUID: device}, time.Now().UnixNano()); p.Start == s.start {
+			f.Namespace, f.Pod, f.Container = p.Namespace, p.Pod, p.Container
+		}
+	}
+	// What was read by number is of this process only if that is still there.
+	if again, err := readStat(pid); err != nil || again.start != s.start {
+		return policy.Facts{}, guard.ErrEnded
+	}
+	return f, nil
+}
+
+// isNeeded reads an oom_score_adj. Without it, nobody knows whether the machine can do without the process.
+func isNeeded(content []byte, err error) bool {
+	score, malformed := strconv.Atoi(strings.TrimSpace(string(content)))
+	return err != nil || malformed != nil || score <= untouchable
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"math"
+	"time"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
+)
+
+// place says on which devices live bytes are, and adds them up anew: on the one that was told; else on the only one on which
+// the process holds memory; else on the only one that there is; else nobody knows.
+func (s *State) place() {
+	holders := map[gpuwatch.Process]*device{} // nil: on several
+	for _, d := range s.devices {
+		d.live, d.grown = 0, 0
+		for id := range d.read.held {
+			if _, several := holders[id]; several {
+				holders[id] = nil
+			} else {
+				holders[id] = d
+			}
+		}
+	}
+	var only *device
+	if len(s.devices) == 1 {
+		for _, only = range s.devices {
+		}
+	}
+	for id, p := range s.processes {
+		for i := range p.live {
+			e, was := &p.live[i], p.live[i].on
+			on, holds := holders[id]
+			switch {
+			case e.told != "":
+				e.on = s.devices[e.told]
+			case holds:
+				e.on = on
+			default:
+				e.on = only
+			}
+			if e.on == nil {
+				continue
+			}
+			if e.on != was {
+				// What of it a reading has is not known, except of a process that was not there yet: nothing.
+				e.base = e.bytes
+				if p.started > e.on.read.at {
+					e.base = 0
+				}
+			}
+			e.on.live += e.bytes
+			e.on.grown += int64(e.bytes) - int64(e.base)
+		}
+	}
+}
+
+// limit is the memory of a device; 0: not known.
+func (s *State) limit(d *device) uint64 {
+	if d.total != 0 {
+		return d.total
+	}
+	return s.opts.DeviceMemory
+}
+
+// fresh says whether the last reading is believed.
+func (s *State) fresh(d *device, now int64) bool {
+	return d.read.at != 0 && d.read.at >= d.read.believed && now-d.read.at <= int64(s.opts.StaleAfter)
+}
+
+// use is what is in use by the reading and what has changed since.
+func (d *device) use() uint64 {
+	return uint64(max(int64(min(d.read.used, math.MaxInt64/2))+d.grown-d.released, 0))
+}
+
+// used is what is known to be in use.
+func (s *State) used(d *device, now int64) uint64 {
+	if s.fresh(d, now) {
+		return max(d.live, d.use())
+	}
+	return d.live
+}
+
+// weigh finds out whether the memory of a device is too full, by what was so at a time and is known now.
+func (s *State) weigh(d *device, at, now int64) {
+	full := uint64(math.Ceil(s.opts.Threshold * float64(s.limit(d))))
+	at = min(at, now)
+	changed := d.byLive.set(full > 0 && d.live >= full, at, now)
+	changed = d.byReading.set(full > 0 && s.fresh(d, now) && d.use() >= full, at, now) || changed
+	due := s.due(d, now)
+	if due == 0 {
+		d.dueAt = 0
+	}
+	s.look = s.look || changed || due != 0 && d.dueAt == 0
+}
+
+// set begins or ends it, and says whether it did.
+func (p *spell) set(is bool, at, now int64) bool {
+	if is == (p.since != 0) {
+		return false
+	}
+	*p = spell{}
+	if is {
+		*p = spell{since: max(at, 1), known: now}
+	}
+	return true
+}
+
+// due is since when it has been too full for long enough; 0: it has not.
+func (s *State) due(d *device, now int64) int64 {
+	wait := int64(s.opts.For)
+	if since := d.byLive.since; since != 0 && now-since >= wait {
+		return max(since+wait, d.byLive.known)
+	}
+	if since := d.byReading.since; since != 0 && s.fresh(d, now) {
+		if wait == 0 {
+			return d.byReading.known
+		}
+		if d.read.at-since >= wait {
+			return d.read.known
+		}
+	}
+	return 0
+}
+
+// growth is by how much a process has grown lately: since its least within one to two windows' halves.
+type growth struct {
+	begun     int64 // the half that is under way
+	low, last uint64
+	now       uint64
+}
+
+// grow takes what a process holds.
+func (s *State) grow(p *process, at int64) {
+	bytes := uint64(0)
+	for i := range p.live {
+		bytes += p.live[i].bytes
+	}
+	if len(p.live) == 0 {
+		for _, d := range s.devices {
+			bytes += d.read.held[p.id]
+		}
+	}
+	g, half := &p.growth, int64(s.opts.GrowthWindow/2)
+	switch {
+	case g.begun == 0:
+		*g = growth{begun: at, low: bytes, last: bytes}
+		if p.started != 0 && at-p.started < int64(s.opts.GrowthWindow) {
+			g.low, g.last = 0, 0 // it is new: all of it has grown
+		}
+	case at-g.begun >= 2*half:
+		g.begun, g.last, g.low = at, g.now, min(g.now, bytes) // it was silent: it held what it held
+	case at-g.begun >= half:
+		g.begun, g.last, g.low = g.begun+half, g.low, min(g.now, bytes)
+	}
+	g.low, g.now = min(g.low, bytes), bytes
+}
+
+// by is the growth, at now.
+func (g *growth) by(now int64, window time.Duration) uint64 {
+	if now-g.begun >= int64(window) {
+		return 0 // nothing was told for so long
+	}
+	return g.now - min(g.low, g.last)
+}

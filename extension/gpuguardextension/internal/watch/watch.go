@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package watch knows how full the memory of devices is, who holds it, and since when it is too full.
+//
+// Two kinds of sources tell it. A reading of a device is a sample: between two nobody knows. Live bytes of a process are told
+// whenever they change, so that silence means that they are the same. What is in use of a device is therefore
+//
+//	the last reading + what live bytes have changed since, and at least the sum of the live bytes
+//
+// and it is above the threshold for as long as
+//
+//   - the sum of live bytes alone has been, until now, or
+//   - readings have said so, from the first to the last of them in a row.
+//
+// So a spike in a single reading is no reason to end anybody, and live bytes need no reading and no event to become one.
+package watch
+
+import (
+	"time"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
+)
+
+// Options are the settings of a State.
+type Options struct {
+	// Threshold is a share of a device's memory.
+	Threshold float64
+	// For is how long it must have been exceeded.
+	For time.Duration
+	// StaleAfter is how old a reading may be.
+	StaleAfter time.Duration
+	// GrowthWindow is how far back growth is measured.
+	GrowthWindow time.Duration
+	// DeviceMemory is the total, in bytes, of a device that does not tell it; 0: not known.
+	DeviceMemory uint64
+	// OnLeak says that a leak is a reason to act.
+	OnLeak bool
+	// MaxDevices and MaxProcesses bound what is remembered.
+	MaxDevices, MaxProcesses int
+	// MinShare is the least share of a device's memory for which a process is ended because the device is too full.
+	MinShare float64
+	// Mine says whether a name is one of this machine's.
+	Mine func(host string) bool
+	// Started is the time, in Unix nanoseconds, of a start in clock ticks since boot.
+	Started func(ticks uint64) int64
+}
+
+// State is what is known. It is not safe for concurrent use. Times are Unix nanoseconds.
+type State struct {
+	opts      Options
+	devices   map[string]*device
+	processes map[gpuwatch.Process]*process
+	leaks     map[string]*verdict
+	beyond    Beyond
+	look      bool // there may be something to decide
+}
+
+// Beyond counts what there was no room for, and verdicts that were not for this machine or name nobody on it.
+type Beyond struct {
+	Devices, Processes, Leaks uint64
+	Elsewhere, Nobody         uint64
+}
+
+type device struct {
+	id    string
+	total uint64 // as it tells; 0: not known
+	read  reading
+	// live is the sum of the live bytes that are on it, grown what of that has changed since the reading, and released what of the
+	// reading was held by processes that have ended since.
+	live            uint64
+	grown, released int64
+
+	byLive, byReading spell
+	dueAt             int64 // since when there is something to decide; 0: there is nothing
+	control           Control
+}
+
+// reading is the last one.
+type reading struct {
+	used     uint64
+	at       int64 // 0: none
+	believed int64 // one before this is not believed: somebody has been ended since
+	known    int64 // when it was told
+	held     map[gpuwatch.Process]uint64
+	heldAt   int64
+}
+
+// spell is a time in which the memory is too full.
+type spell struct {
+	since int64 // 0: it is not
+	known int64 // when that was known
+}
+
+type process struct {
+	id      gpuwatch.Process
+	started int64
+	live    []live
+	growth  growth
+}
+
+// live are bytes of a process, on one device or on one that is not known.
+type live struct {
+	told  string // the device as it was told; empty: not known
+	on    *device
+	bytes uint64
+	base  uint64 // at the last reading of the device
+	at    int64
+}
+
+type verdict struct {
+	gpuwatch.Leak
+	heard   int64
+	dueAt   int64
+	control Control
+}
+
+// New returns a State that knows nothing.
+func New(o Options) *State {
+	return &State{opts: o, devices: map[string]*device{}, processes: map[gpuwatch.Process]*process{}, leaks: map[string]*verdict{}}
+}
+
+// Sizes are how many devices, processes and leaks are remembered.
+func (s *State) Sizes() (devices, processes, leaks int) {
+	return len(s.devices), len(s.processes), len(s.leaks)
+}
+
+// Beyond counts what there was no room for.
+func (s *State) Beyond() Beyond { return s.beyond }
+
+// Look says, once, whether there may be something to decide that there was not before.
+func (s *State) Look() bool {
+	look := s.look
+	s.look = false
+	return look
+}
+
+// Device takes a reading. Processes that are nil were not read.
+func (s *State) Device(r gpuwatch.Device, now int64) {
+	d := s.device(r.ID)
+	if d == nil {
+		s.beyond.Devices++
+		return
+	}
+	if r.At < d.read.at {
+		return
+	}
+	if r.Total != 0 {
+		d.total = r.Total
+	}
+	if r.At-d.read.at > int64(s.opts.StaleAfter) {
+		d.byReading = spell{} // nobody knows what was between
+	}
+	d.read.used, d.read.at, d.read.known = r.Used, r.At, now
+	if r.Processes != nil {
+		s.hold(d, &r)
+	}
+	for _, p := range s.processes {
+		for i := range p.live {
+			if p.live[i].on == d {
+				p.live[i].base = p.live[i].bytes
+			}
+		}
+	}
+	d.released = 0
+	s.place()
+	s.weigh(d, r.At, now)
+}
+
+// hold takes who holds memory on a device.
+func (s *State) hold(d *device, r *gpuwatch.Device) {
+	was := d.read.held
+	d.read.held, d.read.heldAt = make(map[gpuwatch.Process]uint64, len(r.Processes)), r.At
+	for _, h := range r.Processes {
+		if h.PID <= 0 {
+			continue
+		}
+		p := s.process(h.Process)
+		if p == nil {
+			continue
+		}
+		d.read.held[h.Process] = h.Bytes
+		s.grow(p, r.At)
+	}
+	for id := range was {
+		if _, still := d.read.held[id]; !still {
+			s.drop(id)
+		}
+	}
+}
+
+// drop forgets a process of which nothing is left.
+func (s *State) drop(id gpuwatch.Process) {
+	p := s.processes[id]
+	if p == nil || len(p.live) > 0 {
+		return
+	}
+	for _, d := range s.devices {
+		if _, holds := d.read.held[id]; holds {
+			return
+		}
+	}
+	delete(s.processes, id)
+}
+
+// Live takes the live bytes of a process.
+func (s *State) Live(l gpuwatch.Live, now int64) {
+	if l.PID <= 0 {
+		return
+	}
+	p := s.process(l.Process)
+	if p == nil {
+		return
+	}
+	at, isNew := p.entry(l.Device)
+	e := &p.live[at]
+	if l.At < e.at {
+		return
+	}
+	before := e.bytes
+	e.bytes, e.at = l.Bytes, l.At
+	if isNew {
+		if s.device(l.Device) == nil && l.Device != anonymous {
+			s.beyond.Devices++
+		}
+		s.place()
+	} else if e.on != nil {
+		e.on.live = e.on.live - before + l.Bytes
+		e.on.grown += int64(l.Bytes) - int64(before)
+	}
+	s.grow(p, l.At)
+	if d := e.on; d != nil {
+		if l.At <= d.read.at { // the reading has it
+			d.grown -= int64(e.bytes) - int64(e.base)
+			e.base = e.bytes
+		}
+		s.weigh(d, l.At, now)
+	}
+}
+
+// entry is the place of the live bytes on a device, and whether it is new. What is told of no device is over all of them.
+func (p *process) entry(told string) (at int, isNew bool) {
+	for i := range p.live {
+		if p.live[i].told == told && (told != "" || len(p.live) == 1) {
+			return i, false
+		}
+	}
+	if told == "" || len(p.live) == 1 && p.live[0].told == "" {
+		p.live = p.live[:0]
+	}
+	p.live = append(p.live, live{told: told})
+	return len(p.live) - 1, true
+}
+
+// Gone forgets a process that has ended. Without a start, it is whoever has the PID.
+func (s *State) Gone(id gpuwatch.Process, now int64) {
+	if id.StartTime != 0 {
+		s.gone(id, now)
+		return
+	}
+	for other := range s.processes {
+		if other.PID == id.PID {
+			s.gone(other, now)
+		}
+	}
+}
+
+func (s *State) gone(id gpuwatch.Process, now int64) {
+	p := s.processes[id]
+	if p == nil {
+		return
+	}
+	delete(s.processes, id)
+	for _, d := range s.devices {
+		released := d.read.held[id]
+		delete(d.read.held, id)
+		for i := range p.live {
+			if p.live[i].on == d {
+				released = max(released, p.live[i].base)
+			}
+		}
+		if d.read.at != 0 {
+			d.released += int64(released)
+		}
+	}
+	s.place()
+	for _, d := range s.devices {
+		s.weigh(d, now, now)
+	}
+}
+
+// Leak takes a verdict. It says whether that is about a process of this machine.
+func (s *State) Leak(l gpuwatch.Leak, now int64) bool {
+	if !l.Open {
+		delete(s.leaks, l.ID)
+		return true
+	}
+	_, known := s.devices[l.Device]
+	switch {
+	case l.PID <= 0: // of a device, for which nobody can be held responsible
+		s.beyond.Nobody++
+		return false
+	case l.Host != "" && !s.opts.Mine(l.Host), l.Host == "" && !known: // no two devices have the same UUID
+		s.beyond.Elsewhere++
+		return false
+	case s.leaks[l.ID] == nil && len(s.leaks) >= s.opts.MaxProcesses:
+		s.beyond.Leaks++
+		return false
+	case s.leaks[l.ID] == nil:
+		s.leaks[l.ID] = &verdict{heard: now}
+	}
+	s.leaks[l.ID].Leak = l
+	s.look = true
+	return true
+}
+
+// anonymous is the device of machines of which no device is known by name.
+const anonymous = ""
+
+// device is one by its id, nil if there is no room for it, or if it is not known and nobody could say how large it is.
+func (s *State) device(id string) *device {
+	if d := s.devices[id]; d != nil {
+		return d
+	}
+	if id == anonymous && (s.opts.DeviceMemory == 0 || len(s.devices) > 0) {
+		return nil
+	}
+	if len(s.devices) >= s.opts.MaxDevices && s.devices[anonymous] == nil {
+		return nil
+	}
+	if id != anonymous {
+		delete(s.devices, anonymous)
+	}
+	d := &device{id: id}
+	s.devices[id] = d
+	return d
+}
+
+// process is one by its id, nil if there is no room for it.
+func (s *State) process(id gpuwatch.Process) *process {
+	if p := s.processes[id]; p != nil {
+		return p
+	}
+	if len(s.processes) >= s.opts.MaxProcesses {
+		s.beyond.Processes++
+		return nil
+	}
+	p := &process{id: id, started: s.opts.Started(id.StartTime)}
+	s.processes[id] = p
+	return p
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
+)
+
+const (
+	second = int64(time.Second)
+	gib    = uint64(1 << 30)
+	gpu    = "GPU-a"
+	other  = "GPU-b"
+	t0     = 1_700_000_000 * second
+)
+
+// rig is a State with a clock.
+type rig struct {
+	*State
+	t   *testing.T
+	now int64
+}
+
+// options are those of the tests. Processes start at their number of seconds after t0; below 1000, long before.
+func options() Options {
+	return Options{
+		Threshold: 0.85, For: 3 * time.Second, StaleAfter: 15 * time.Second, GrowthWindow: 10 * time.Minute, OnLeak: true,
+		MaxDevices: 8, MaxProcesses: 100, MinShare: 0.05, Mine: func(host string) bool { return host == "here" },
+		Started: func(ticks uint64) int64 {
+			if ticks == 0 {
+				return 0
+			}
+			if ticks < 1000 {
+				return t0 - 86400*second
+			}
+			return t0 + int64(ticks-1000)*second
+		},
+	}
+}
+
+func newRig(t *testing.T, change func(*Options)) *rig {
+	o := options()
+	if change != nil {
+		change(&o)
+	}
+	return &rig{State: New(o), t: t, now: t0}
+}
+
+func pid(n int) gpuwatch.Process { return gpuwatch.Process{PID: n, StartTime: uint64(n)} }
+
+func (r *rig) wait(seconds float64) { r.now += int64(seconds * float64(second)) }
+
+// reads is a reading of a device of 100 GiB.
+func (r *rig) reads(id string, used uint64, held ...gpuwatch.Held) {
+	r.Device(gpuwatch.Device{ID: id, Total: 100 * gib, Used: used * gib, At: r.now, Processes: append([]gpuwatch.Held{}, held...)}, r.now)
+}
+
+func holds(n int, bytes uint64) gpuwatch.Held {
+	return gpuwatch.Held{Process: pid(n), Bytes: bytes * gib}
+}
+
+func (r *rig) lives(n int, device string, bytes uint64) {
+	r.Live(gpuwatch.Live{Process: pid(n), Device: device, Bytes: bytes * gib, At: r.now}, r.now)
+}
+
+// due are the devices and leaks on which there is something to decide.
+func (r *rig) due() (all []string) {
+	for _, t := range r.Due(r.now) {
+		if t.Leak != nil {
+			all = append(all, t.Leak.ID)
+		} else {
+			all = append(all, t.Device)
+		}
+	}
+	return all
+}
+
+func (r *rig) used(id string) uint64 {
+	r.t.Helper()
+	for _, v := range r.Views(r.now) {
+		if v.Device == id {
+			return v.Used / gib
+		}
+	}
+	r.t.Fatalf("no device %q", id)
+	return 0
+}
+
+func (r *rig) candidates(id string) (pids []int) {
+	for _, c := range r.Candidates(&Trigger{Device: id}, r.now) {
+		pids = append(pids, c.PID)
+	}
+	return pids
+}
+
+func TestLiveBytesBecomeAReasonAlthoughNothingMoreIsTold(t *testing.T) {
+	r := newRig(t, nil)
+	r.reads(gpu, 10)
+	r.lives(1, gpu, 84)
+	assert.Empty(t, r.due())
+	r.lives(1, gpu, 85)
+	assert.True(t, r.Look(), "whoever waits must look when it is due")
+	assert.Empty(t, r.due())
+	assert.Equal(t, r.now+3*second, r.Next(r.now))
+	r.wait(2.9)
+	assert.Empty(t, r.due())
+	r.wait(0.1)
+	assert.Equal(t, []string{gpu}, r.due())
+	got := r.Due(r.now)[0]
+	assert.Equal(t, r.now, got.Since, "from here on the decision is measured")
+	assert.Equal(t, 3*time.Second, got.Above)
+	assert.Equal(t, 85*gib, got.Used)
+	r.wait(60)
+	assert.Equal(t, []string{gpu}, r.due(), "what is told on change stays true while nothing is told")
+	assert.Equal(t, got.Since, r.Due(r.now)[0].Since)
+}
+
+func TestLessForAMomentBeginsAnew(t *testing.T) {
+	r := newRig(t, nil)
+	r.reads(gpu, 10)
+	r.lives(1, gpu, 90)
+	r.wait(2)
+	r.lives(1, gpu, 80)
+	r.lives(1, gpu, 90)
+	r.wait(2)
+	assert.Empty(t, r.due())
+	r.wait(1)
+	assert.Equal(t, []string{gpu}, r.due())
+	r.lives(1, gpu, 80)
+	assert.Empty(t, r.due())
+}
+
+func TestASpikeInOneReadingIsNoReason(t *testing.T) {
+	r := newRig(t, nil)
+	r.reads(gpu, 90)
+	r.wait(5)
+	assert.Empty(t, r.due(), "nobody knows whether it is so still")
+	r.reads(gpu, 50)
+	assert.Empty(t, r.due())
+	r.wait(1)
+	r.reads(gpu, 90)
+	r.wait(3)
+	r.reads(gpu, 90)
+	assert.True(t, r.Look())
+	assert.Equal(t, []string{gpu}, r.due(), "two readings, 3 s apart")
+	assert.Equal(t, r.now, r.Due(r.now)[0].Since)
+	r.wait(16)
+	assert.Empty(t, r.due(), "it is stale")
+}
+
+func TestReadingsThatAreFarApartAreNotInARow(t *testing.T) {
+	r := newRig(t, nil)
+	r.reads(gpu, 90)
+	r.wait(20)
+	r.reads(gpu, 90)
+	assert.Empty(t, r.due())
+	r.wait(3)
+	r.reads(gpu, 90)
+	assert.Equal(t, []string{gpu}, r.due())
+}
+
+func TestWithoutAWaitTheFirstSightIsEnough(t *testing.T) {
+	f := func(see func(*rig)) {
+		t.Helper()
+		r := newRig(t, func(o *Options) { o.For = 0 })
+		r.reads(gpu, 80)
+		assert.Empty(t, r.due())
+		r.wait(1)
+		see(r)
+		assert.Equal(t, []string{gpu}, r.due())
+		assert.Equal(t, r.now, r.Due(r.now)[0].Since)
+	}
+	f(func(r *rig) { r.reads(gpu, 86) })
+	f(func(r *rig) { r.lives(1, gpu, 86) })
+	f(func(r *rig) { r.lives(2000, gpu, 0); r.lives(2000, gpu, 6) }) // 80 by the reading, and 6 more since
+}
+
+func TestTheFullestDeviceComesFirst(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.For = 0 })
+	r.reads(gpu, 90)
+	r.reads(other, 95)
+	assert.Equal(t, []string{other, gpu}, r.due())
+}
+
+func TestWhatChangedSinceAReadingCountsOnce(t *testing.T) {
+	r := newRig(t, nil)
+	r.lives(1, gpu, 20)
+	r.reads(gpu, 50)
+	assert.Equal(t, uint64(50), r.used(gpu))
+	r.wait(1)
+	r.lives(1, gpu, 30)
+	assert.Equal(t, uint64(60), r.used(gpu))
+	r.lives(1, gpu, 5)
+	assert.Equal(t, uint64(35), r.used(gpu))
+	r.reads(gpu, 35)
+	assert.Equal(t, uint64(35), r.used(gpu))
+	// Scenario: an allocation that the reading has is told a moment after it.
+	at := r.now
+	r.wait(1)
+	r.Live(gpuwatch.Live{Process: pid(1), Device: gpu, Bytes: 15 * gib, At: at}, r.now)
+	assert.Equal(t, uint64(35), r.used(gpu))
+	r.lives(1, gpu, 16)
+	assert.Equal(t, uint64(36), r.used(gpu))
+}
+
+// Scenario: a source of live bytes is started while processes hold memory already.
+// Guarantees: what a reading has is not counted again, and what comes after it is.
+func TestAProcessThatIsToldOfForTheFirstTimeIsNotCountedTwice(t *testing.T) {
+	r := newRig(t, nil)
+	r.reads(gpu, 80, holds(1, 60))
+	r.wait(1)
+	r.lives(1, gpu, 60)
+	assert.Equal(t, uint64(80), r.used(gpu))
+	r.lives(1, gpu, 62)
+	assert.Equal(t, uint64(82), r.used(gpu))
+	r.lives(1001, gpu, 3) // started after the reading
+	r.lives(1000, gpu, 3) // and not after it
+	assert.Equal(t, uint64(85), r.used(gpu))
+}
+
+func TestLiveBytesFindTheirDevice(t *testing.T) {
+	r := newRig(t, nil)
+	r.lives(1, "", 10)
+	assert.Empty(t, r.Views(r.now))
+	r.reads(gpu, 0)
+	assert.Equal(t, uint64(10), r.used(gpu), "there is only one")
+	r.reads(other, 0, holds(2, 1))
+	assert.Zero(t, r.used(gpu), "nobody knows on which")
+	assert.Zero(t, r.used(other))
+	r.lives(2, "", 20)
+	assert.Equal(t, uint64(20), r.used(other), "it holds memory there only")
+	r.wait(1)
+	r.reads(gpu, 0, holds(2, 1))
+	assert.Zero(t, r.used(other), "it holds memory on both")
+	r.lives(2, gpu, 7)
+	assert.Equal(t, uint64(7), r.used(gpu), "that was told")
+	r.lives(2, other, 8)
+	assert.Equal(t, uint64(7), r.used(gpu))
+	assert.Equal(t, uint64(8), r.used(other))
+	r.lives(2, "", 9)
+	assert.Zero(t, r.used(gpu), "it is over all devices again")
+}
+
+func TestWithoutReadingsTheMemoryThatIsConfiguredCounts(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.DeviceMemory = 100 * gib })
+	r.lives(1, "", 90)
+	r.wait(3)
+	assert.Equal(t, []string{""}, r.due())
+	assert.Equal(t, []int{1}, r.candidates(""))
+	r.lives(1, gpu, 90)
+	r.wait(3)
+	assert.Equal(t, []string{gpu}, r.due(), "it has a name now")
+
+	r = newRig(t, nil)
+	r.lives(1, gpu, 1000)
+	r.wait(3)
+	assert.Empty(t, r.due(), "of nothing nobody can say whether it is too full")
+}
+
+func TestAProcessThatEndsGivesBackWhatItHeld(t *testing.T) {
+	r := newRig(t, nil)
+	r.lives(1, gpu, 30)
+	r.reads(gpu, 90, holds(1, 32), holds(2, 50))
+	r.wait(1)
+	r.lives(1, gpu, 40)
+	assert.Equal(t, uint64(100), r.used(gpu))
+	r.Gone(pid(1), r.now)
+	assert.Equal(t, uint64(58), r.used(gpu))
+	assert.Equal(t, []int{2}, r.candidates(gpu))
+	r.Gone(gpuwatch.Process{PID: 2}, r.now)
+	assert.Equal(t, uint64(8), r.used(gpu), "whoever has the PID")
+	r.wait(1)
+	r.reads(gpu, 8)
+	assert.Equal(t, uint64(8), r.used(gpu))
+	_, processes, _ := r.Sizes()
+	assert.Zero(t, processes)
+}
+
+func TestAfterAnActionWhatWasReadBeforeCountsForNothing(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.For = 0 })
+	r.reads(gpu, 95, holds(1, 5))
+	assert.Equal(t, []string{gpu}, r.due())
+	r.wait(1)
+	r.Acted(r.now)
+	assert.Empty(t, r.due())
+	r.wait(1)
+	r.reads(gpu, 95)
+	assert.Equal(t, []string{gpu}, r.due())
+}
+
+func TestCandidatesHoldMemoryOfTheDevice(t *testing.T) {
+	r := newRig(t, nil)
+	r.reads(gpu, 90, holds(1, 50), holds(2, 4), holds(3, 0), holds(0, 50), gpuwatch.Held{Process: gpuwatch.Process{PID: -1}, Bytes: 50 * gib})
+	r.reads(other, 90, holds(4, 50))
+	r.lives(5, gpu, 6)
+	r.lives(6, other, 6)
+	assert.Equal(t, []int{1, 5}, r.candidates(gpu), "5 % of it at least")
+	r.wait(16)
+	assert.Equal(t, []int{5}, r.candidates(gpu), "a reading that is stale is not believed")
+}
+
+func TestGrowthIsThatOfTheLastMinutes(t *testing.T) {
+	r := newRig(t, nil)
+	growth := func(n int) uint64 {
+		for _, c := range r.Candidates(&Trigger{Device: gpu}, r.now) {
+			if c.PID == n {
+				return c.Growth / gib
+			}
+		}
+		return 0
+	}
+	r.reads(gpu, 50, holds(1, 20), holds(1000, 20))
+	assert.Equal(t, uint64(0), growth(1), "it held that before")
+	assert.Equal(t, uint64(20), growth(1000), "it was started just now")
+	for range 20 { // minutes
+		r.wait(60)
+		r.reads(gpu, 50, holds(1, 20+uint64(r.now-t0)/uint64(60*second)), holds(1000, 20))
+	}
+	assert.InDelta(t, 8, growth(1), 2, "1 GiB a minute, over five to ten of them")
+	assert.Zero(t, growth(1000))
+}
+
+func TestVerdictsOfOtherMachinesAreIgnored(t *testing.T) {
+	r := newRig(t, nil)
+	r.reads(gpu, 50, holds(1, 20))
+	f := func(host, device string, process int, want bool) {
+		t.Helper()
+		got := r.Leak(gpuwatch.Leak{ID: "x", Open: true, Host: host, PID: process, Device: device, At: r.now}, r.now)
+		assert.Equal(t, want, got)
+		if want {
+			assert.Equal(t, []string{"x"}, r.due())
+		} else {
+			assert.Empty(t, r.due())
+		}
+		r.Leak(gpuwatch.Leak{ID: "x"}, r.now)
+	}
+	f("here", gpu, 1, true)
+	f("here", "", 1, true)
+	f("there", gpu, 1, false)
+	f("there", "", 1, false)
+	f("", gpu, 1, true) // a device's id is that of one machine only
+	f("", "", 1, false)
+	f("", other, 1, false)
+	f("here", gpu, 0, false) // a device's, for which nobody is responsible
+	assert.Equal(t, Beyond{Elsewhere: 4, Nobody: 1}, r.Beyond())
+	assert.Empty(t, r.Leaks())
+}
+
+func TestAVerdictIsAboutTheProcessThatWasThereThen(t *testing.T) {
+	r := newRig(t, nil)
+	leak := gpuwatch.Leak{ID: "x", Open: true, Host: "here", PID: 1, Device: gpu, At: t0 - 60*second}
+	r.Leak(leak, r.now)
+	assert.Empty(t, r.due(), "it holds nothing, as far as is known")
+	r.reads(gpu, 50, gpuwatch.Held{Process: gpuwatch.Process{PID: 1, StartTime: 1000}, Bytes: 20 * gib})
+	assert.Empty(t, r.due(), "this one was started after the verdict")
+	r.reads(gpu, 50, gpuwatch.Held{Process: gpuwatch.Process{PID: 1}, Bytes: 20 * gib})
+	assert.Empty(t, r.due(), "of this one nobody knows when it was started")
+	r.reads(gpu, 50, holds(1, 2))
+	r.reads(other, 50, holds(1, 30))
+	require.Equal(t, []string{"x"}, r.due())
+	due := r.Due(r.now)[0]
+	assert.Equal(t, gpu, due.Device)
+	got := r.Candidates(&due, r.now)
+	require.Len(t, got, 1, "only who leaks, however little it holds")
+	assert.Equal(t, pid(1), got[0].Process)
+	assert.Equal(t, "x", got[0].Leak.ID)
+	assert.True(t, r.Holds(&due, pid(1), r.now))
+	leak.Open = false
+	r.Leak(leak, r.now)
+	assert.Empty(t, r.due())
+	assert.False(t, r.Holds(&due, pid(1), r.now))
+}
+
+func TestALeakIsNoReasonUnlessItIsToBe(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.OnLeak = false })
+	r.reads(gpu, 50, holds(1, 20))
+	r.Leak(gpuwatch.Leak{ID: "x", Open: true, Host: "here", PID: 1, Device: gpu, At: r.now}, r.now)
+	assert.Empty(t, r.due())
+	got := r.Candidates(&Trigger{Device: gpu}, r.now)
+	require.Len(t, got, 1)
+	assert.NotNil(t, got[0].Leak, "it is known all the same, for when the device is too full")
+}
+
+func TestNothingGrowsForEver(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.MaxDevices, o.MaxProcesses = 2, 3 })
+	for i := range 100 {
+		r.lives(i+1, string(rune('a'+i%26)), 1)
+		r.reads(string(rune('a'+i%26)), 1, holds(1000+i, 1))
+		r.Leak(gpuwatch.Leak{ID: string(rune('a' + i)), Open: true, Host: "here", PID: i + 1, At: r.now}, r.now)
+	}
+	devices, processes, leaks := r.Sizes()
+	assert.Equal(t, []int{2, 3, 3}, []int{devices, processes, leaks})
+	beyond := r.Beyond()
+	assert.Positive(t, beyond.Devices)
+	assert.Positive(t, beyond.Processes)
+	assert.Equal(t, uint64(97), beyond.Leaks)
+}
+
+func TestAnOldTaleIsNotBelieved(t *testing.T) {
+	r := newRig(t, nil)
+	r.reads(gpu, 50)
+	r.lives(1, gpu, 60)
+	r.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, Used: 99 * gib, At: r.now - 1}, r.now)
+	r.Live(gpuwatch.Live{Process: pid(1), Device: gpu, Bytes: 99 * gib, At: r.now - 1}, r.now)
+	assert.Equal(t, uint64(60), r.used(gpu))
+}
+
+func TestAReadingWithoutProcessesKeepsThoseOfTheLast(t *testing.T) {
+	r := newRig(t, nil)
+	r.reads(gpu, 50, holds(1, 20))
+	r.wait(1)
+	r.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, Used: 50 * gib, At: r.now}, r.now)
+	assert.Equal(t, []int{1}, r.candidates(gpu))
+	r.reads(gpu, 50)
+	assert.Empty(t, r.candidates(gpu))
+	assert.False(t, slices.Contains(r.Processes(), pid(1)))
+}
