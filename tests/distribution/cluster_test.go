@@ -18,7 +18,7 @@ import (
 )
 
 // Scenario: no cluster, no Kafka, and none of the servers that things are sent to; only ports are moved.
-// Guarantees: the halves of a cluster get ready in every way that they can be laid over each other, and end on SIGTERM.
+// Guarantees: the halves of a cluster get ready in every way that they can be laid over each other, and end on SIGTERM; an agent on a node without a GPU is healthy.
 func TestTheHalvesOfAClusterStart(t *testing.T) {
 	for name, configs := range map[string][]string{
 		"agent":          {"agent"},
@@ -32,19 +32,24 @@ func TestTheHalvesOfAClusterStart(t *testing.T) {
 			for _, config := range configs {
 				uris = append(uris, "builtin:"+config)
 			}
-			paths := []string{"receivers::otlp::protocols::grpc::endpoint", "receivers::otlp::protocols::http::endpoint", "extensions::health_check::endpoint"}
+			paths := []string{"receivers::otlp::protocols::grpc::endpoint", "receivers::otlp::protocols::http::endpoint"}
 			if configs[0] == "gateway" {
 				paths = append(paths, "extensions::console::endpoint")
 			}
 			for _, path := range paths {
 				uris = append(uris, fmt.Sprintf("yaml:%s: %s", path, spawn.FreeEndpoint(t)))
 			}
-			uris = append(uris, "yaml:service::telemetry::metrics::level: none")
+			health := spawn.FreeEndpoint(t)
+			uris = append(uris, "yaml:extensions::health_check::endpoint: "+health, "yaml:service::telemetry::metrics::level: none")
 			// Nobody is there, so nobody else's server on a default port is spoken to.
 			env := []string{"KAFKA_BROKERS=" + spawn.FreeEndpoint(t), "LLM_METRICS_TARGETS=" + spawn.FreeEndpoint(t), "OTELCOL_LLM_GATEWAY=" + spawn.FreeEndpoint(t),
-				"TRACES_ENDPOINT=" + spawn.FreeEndpoint(t), "METRICS_ENDPOINT=http://" + spawn.FreeEndpoint(t), "LOGS_ENDPOINT=http://" + spawn.FreeEndpoint(t)}
+				"NVML_LIBRARY=/nonexistent/libnvidia-ml.so.1", "TRACES_ENDPOINT=" + spawn.FreeEndpoint(t), "METRICS_ENDPOINT=http://" + spawn.FreeEndpoint(t), "LOGS_ENDPOINT=http://" + spawn.FreeEndpoint(t)}
 			c := spawn.Start(t, spawn.Options{Configs: uris, Env: env})
 			c.WaitReady()
+			if name == "agent" { // on a node without a GPU
+				c.WaitLog("no GPU is read; it is tried again", 10*time.Second)
+				get(t, "http://"+health+"/")
+			}
 			assert.Zero(t, c.Stop())
 			assert.NotContains(t, c.Logs(), "panic:")
 		})
