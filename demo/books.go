@@ -23,7 +23,7 @@ func balancedAfter(t time.Time) time.Time {
 
 // tellBooks says what the broken promise has cost, once that is known.
 func (n *narrator) tellBooks(ctx context.Context) {
-	if n.kept == nil || n.finale || time.Now().Before(n.kept.after) {
+	if n.kept == nil || n.finale || time.Now().Before(n.kept.after) || n.awaitsLeak() {
 		return
 	}
 	of := equals(n.kept.group) + fmt.Sprintf(",slo_id=%q", n.kept.slo)

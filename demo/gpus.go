@@ -4,6 +4,7 @@ package main
 
 import (
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/fakegpu"
@@ -27,8 +28,8 @@ type replica struct {
 
 const (
 	gibi = 1 << 30
-	// noProcess is near the highest that the kernel gives: hardly anybody is to be taken for a simulated process.
-	noProcess = 4_194_200
+	// noProcess is of no replica: near the highest that the kernel gives, so that hardly anybody is taken for a simulated process.
+	noProcess = 4_194_100
 	// full is how many requests keep a GPU busy.
 	full = 32
 )
@@ -47,7 +48,7 @@ func (g *gpus) env() []string {
 	return []string{"NVML_LIBRARY=" + g.library, fakegpu.Variable + "=" + g.scenario}
 }
 
-// show gives each replica a GPU, once a second: busy by what runs on it, and with memory that is gone by what it leaks.
+// show gives each replica a GPU, once a second: busy by what runs on it, and with its process, which holds what it leaks besides.
 func (g *gpus) show(replicas []replica, now time.Time) error {
 	if len(replicas) == 0 || now.Before(g.next) {
 		return nil
@@ -70,7 +71,10 @@ func follow(d *fakegpu.GPU, r *replica) {
 	d.Set("utilization.gpu", 100*busy)
 	d.Set("power", 100_000+500_000*busy)
 	d.Set("temperature", 35+30*busy)
-	d.Processes[0].Memory, d.Processes[0].SM = weights, int(100*busy)
-	reserved := d.Values["memory.reserved"]
-	d.Set("memory.used", min(weights+float64(r.LeakedBytes), d.Values["memory.total"]-reserved))
+	if pid, err := strconv.ParseUint(r.Labels["process.pid"], 10, 32); err == nil {
+		d.Processes[0].PID = uint32(pid) // as its metrics say
+	}
+	used := min(weights+float64(r.LeakedBytes), d.Values["memory.total"]-d.Values["memory.reserved"])
+	d.Processes[0].Memory, d.Processes[0].SM = uint64(used), int(100*busy)
+	d.Set("memory.used", used)
 }
