@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
 )
 
-// overAllTenants is a promise of the platform.
+// overAllTenants are promises of the platform.
 const overAllTenants = `
 apiVersion: openslo/v1
 kind: SLO
@@ -38,11 +38,25 @@ spec:
   timeWindow: [{duration: 28d, isRolling: true}]
   budgetingMethod: Occurrences
   objectives: [{target: 0.99}]
+---
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: memory, annotations: {otelcol-llm.dev/slo-id: "llm:platform:memory:request", otelcol-llm.dev/class: cost}}
+spec:
+  service: platform
+  indicator:
+    metadata: {name: memory}
+    spec:
+      thresholdMetric:
+        metricSource: {type: opentelemetry, spec: {metric: gpu.memory.per_request, unit: bytes}}
+  timeWindow: [{duration: 28d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives: [{op: lte, value: 8589934592, target: 0.99}]
 `
 
 // Scenario: builtin:gateway with promises over all tenants hears requests of two tenants, and a node's GPU on which a process leaks.
-// Guarantees: each tenant has what it sent; the promise, the lag of verdicts, and the leak, as metrics and as an event, are of the tenant that
-// runs the gateway; nothing of it is told twice, as it would be if results came back as input.
+// Guarantees: each tenant has what it sent; the promises, that on the memory of a request included, the lag of verdicts, and the leak, as metrics
+// and as an event, are of the tenant that runs the gateway; nothing of a leak is told twice, as it would be if results came back as input.
 func TestWhatIsOfNoTenantIsOfThoseWhoRunTheGateway(t *testing.T) {
 	dir, otlp := t.TempDir(), spawn.FreeEndpoint(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "slo.yaml"), []byte(overAllTenants), 0o600))
@@ -50,7 +64,7 @@ func TestWhatIsOfNoTenantIsOfThoseWhoRunTheGateway(t *testing.T) {
 	configs := []string{
 		"builtin:gateway", "yaml:receivers::otlp::protocols::http::endpoint: " + otlp, "yaml:receivers::otlp::protocols::grpc::endpoint: " + spawn.FreeEndpoint(t),
 		"yaml:extensions::health_check::endpoint: " + spawn.FreeEndpoint(t), "yaml:extensions::console::endpoint: " + spawn.FreeEndpoint(t),
-		"yaml:service::telemetry::metrics::level: none", "yaml:connectors::slo::group_by: []",
+		"yaml:service::telemetry::metrics::level: none", "yaml:connectors::slo::group_by: []", "yaml:connectors::slo/cost::group_by: []",
 		"yaml:connectors::gpu_leak: {min_duration: 1m, lateness: 1s, checkpoint_interval: 1s}",
 		fmt.Sprintf("yaml:exporters::file/metrics: {path: %q, flush_interval: 100ms}", metrics), "yaml:service::pipelines::metrics/out::exporters: [file/metrics]",
 		fmt.Sprintf("yaml:exporters::file/logs: {path: %q, flush_interval: 100ms}", logs), "yaml:service::pipelines::logs/out::exporters: [file/logs]",
@@ -65,7 +79,7 @@ func TestWhatIsOfNoTenantIsOfThoseWhoRunTheGateway(t *testing.T) {
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
-		told, leaks := map[string]map[string]int{}, map[string]int{} // points by metric and tenant; those of leaks by all that they say
+		told, leaks, judged := map[string]map[string]int{}, map[string]int{}, map[string]bool{} // points by metric and tenant; those of leaks by all that they say; slo_ids
 		for _, md := range lines(t, metrics, (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics) {
 			for _, rm := range md.ResourceMetrics().All() {
 				tenant, _ := rm.Resource().Attributes().Get("tenant")
@@ -79,6 +93,12 @@ func TestWhatIsOfNoTenantIsOfThoseWhoRunTheGateway(t *testing.T) {
 							leaks[fmt.Sprint(m.Name(), p.Attributes().AsRaw(), p.Timestamp())]++
 						}
 					}
+					if m.Name() == "slo.sli.events" {
+						for _, p := range m.Sum().DataPoints().All() {
+							id, _ := p.Attributes().Get("slo_id")
+							judged[id.Str()] = true
+						}
+					}
 				}
 			}
 		}
@@ -90,6 +110,7 @@ func TestWhatIsOfNoTenantIsOfThoseWhoRunTheGateway(t *testing.T) {
 			require.Len(t, told[name], 1, name)
 			assert.Positive(t, told[name]["_otelcol-llm"], name)
 		}
+		assert.Equal(t, map[string]bool{"llm:platform:answered:99": true, "llm:platform:memory:request": true}, judged)
 		opened := 0
 		for _, ld := range lines(t, logs, (&plog.JSONUnmarshaler{}).UnmarshalLogs) {
 			for _, rl := range ld.ResourceLogs().All() {
@@ -160,5 +181,6 @@ func requestsAndALeak(now time.Time) pmetric.Metrics {
 	gauge("hw.gpu.memory.limit", func(int64) int64 { return 80 << 30 }, map[string]any{"hw.id": "GPU-7"})
 	gauge("hw.gpu.memory.usage", leaks, map[string]any{"hw.id": "GPU-7"})
 	gauge("nvidia.gpu.process.memory.usage", leaks, map[string]any{"hw.id": "GPU-7", "process.pid": 4711, "process.executable.name": "vllm"})
+	gauge("vllm:num_requests_running", func(int64) int64 { return 4 }, map[string]any{"process.pid": 4711})
 	return md
 }
