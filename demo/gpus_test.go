@@ -38,6 +38,7 @@ func TestReplicasHaveGPUsThatShowWhatTheyLeak(t *testing.T) {
 	assert.Equal(t, "simulated a100", name)
 	busy, _, _ := d.Utilization()
 	assert.Equal(t, uint32(50), busy)
+	pid := uint32(4194201) // as its metrics say
 	leaked := func() uint64 {
 		m, o := d.Memory()
 		require.Equal(t, nvml.OK, o)
@@ -47,7 +48,7 @@ func TestReplicasHaveGPUsThatShowWhatTheyLeak(t *testing.T) {
 		require.True(t, sane)
 		require.Len(t, list, 1)
 		assert.Equal(t, m.Used, list[0].Memory, "none is nobody's")
-		assert.Equal(t, uint32(4194201), list[0].PID, "as its metrics say")
+		assert.Equal(t, pid, list[0].PID)
 		return m.Used - 40*gibi
 	}
 	assert.Zero(t, leaked())
@@ -59,4 +60,7 @@ func TestReplicasHaveGPUsThatShowWhatTheyLeak(t *testing.T) {
 	replicas[1].LeakedBytes = 1000 * gibi
 	require.NoError(t, g.show(replicas, now.Add(2*time.Second)))
 	assert.Greater(t, leaked(), uint64(30*gibi))
+	replicas[1].LeakedBytes, pid = 0, pid+further
+	require.NoError(t, g.show(replicas, now.Add(3*time.Second)))
+	assert.Zero(t, leaked(), "it was started again")
 }

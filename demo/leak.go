@@ -23,7 +23,7 @@ func (n *narrator) tellLeaking(active []change) {
 		l.leaking = active[0].Match
 		n.say("the replica of %s begins to lose memory of its GPU; nothing else of it changes", labels(l.leaking))
 	case len(active) == 0 && l.leaking != nil:
-		n.say("the replica of %s gives back all that it had lost", labels(l.leaking))
+		n.say("somebody restarts the replica of %s", labels(l.leaking))
 		l.leaking = nil
 	}
 }

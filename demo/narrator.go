@@ -39,7 +39,6 @@ type narrator struct {
 	over   time.Time // when the fault had ended
 	kept   *account  // of the promise that was kept again after the fault
 	leak   leakStory
-	finale bool
 }
 
 const wrapped = "           "
@@ -135,6 +134,7 @@ func (n *narrator) tell(ctx context.Context, children ...*process) error {
 		}
 		n.tellDrift(ctx)
 		n.tellBooks(ctx)
+		n.tellEnd()
 	}
 }
 

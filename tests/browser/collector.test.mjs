@@ -112,7 +112,7 @@ test("the leak is told, on the one GPU that has it, with its rate, its end, its 
   assert.match(await text(".note.leak"), /process \(4194206\) on GPU-00000006 grows by/);
 });
 
-test("once the memory is given back, nothing leaks, and nobody else was accused", async () => {
+test("once the process is restarted, nothing leaks, and nobody else was accused", async () => {
   await goTo("memory");
   await until("h1", /^Nothing leaks$/, 80);
   assert.match(await page.locator("svg.strip").first().getAttribute("aria-label"), /^memory of process \(4194206\) on GPU-00000006: .*leaking from/);
