@@ -16,8 +16,8 @@ export const metrics = Object.fromEntries(Object.entries({
 
 export const find = (names, re) => names.all.find((n) => re.test(n));
 
-/** Which process on which device of which host: whoever tells of it. */
-export const placeOf = (m) => JSON.stringify([label(m, "host_name") ?? label(m, "k8s_node_name"), gpuOf(m), pidOf(m)]);
+/** Which process on which device, whoever tells of it. There is one device of an id; where none is known, the host tells processes apart. */
+export const placeOf = (m) => JSON.stringify([gpuOf(m) || (label(m, "host_name") ?? label(m, "k8s_node_name")), pidOf(m)]);
 
 /** What there is to say of each place: [{metric, state, rate, end, perRequest, first, causes, breaks}], the worst and soonest first. */
 export async function leaks(app, client) {
