@@ -23,17 +23,25 @@ func balancedAfter(t time.Time) time.Time {
 
 // tellBooks says what the broken promise has cost, once that is known.
 func (n *narrator) tellBooks(ctx context.Context) {
-	if n.kept == nil || n.finale || time.Now().Before(n.kept.after) {
+	if n.kept == nil || n.told["books"] || time.Now().Before(n.kept.after) {
 		return
 	}
 	of := equals(n.kept.group) + fmt.Sprintf(",slo_id=%q", n.kept.slo)
 	left, budget := n.database.number(ctx, "slo_error_budget_remaining_ratio{"+of+"}")
 	burn, rate := n.database.number(ctx, `slo_burn_rate_ratio{window="5m",`+of+"}")
-	if !budget || !rate || n.worse != nil {
+	if !budget || !rate {
 		return // at the next look
 	}
-	n.finale = true
+	n.told["books"] = true
 	n.say("the error budget of %s since the start: %.0f %% left\n%sburn rate over 5 minutes: %.1f times what the 28 days allow; from 14.4 over an hour on somebody is paged",
 		labels(n.kept.group), 100*left, wrapped, burn)
+}
+
+// tellEnd says that nothing more happens.
+func (n *narrator) tellEnd() {
+	if n.told["end"] || !n.told["books"] || n.worse != nil || n.awaitsLeak() {
+		return
+	}
+	n.told["end"] = true
 	n.say("that is the whole story, on a page: %s\n%sit goes on running until Ctrl-C", n.console, wrapped)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/fakegpu"
@@ -13,7 +14,14 @@ import (
 type gpus struct {
 	library, scenario string
 	world             *fakegpu.Scenario
+	replicas          []*onGPU
 	next              time.Time // when they are shown anew
+}
+
+// onGPU is the process of a replica on its GPU.
+type onGPU struct {
+	leaked uint64
+	starts uint32 // how often it was started again
 }
 
 // replica is what the simulator says of one, as far as its GPU shows it.
@@ -27,8 +35,10 @@ type replica struct {
 
 const (
 	gibi = 1 << 30
-	// noProcess is near the highest that the kernel gives: hardly anybody is to be taken for a simulated process.
-	noProcess = 4_194_200
+	// noProcess is of no replica: near the highest that the kernel gives, so that hardly anybody is taken for a simulated process.
+	noProcess = 4_194_100
+	// further is the process id of a replica that was started again from the one before, and more than there are replicas.
+	further = 32
 	// full is how many requests keep a GPU busy.
 	full = 32
 )
@@ -47,7 +57,7 @@ func (g *gpus) env() []string {
 	return []string{"NVML_LIBRARY=" + g.library, fakegpu.Variable + "=" + g.scenario}
 }
 
-// show gives each replica a GPU, once a second: busy by what runs on it, and with memory that is gone by what it leaks.
+// show gives each replica a GPU, once a second: busy by what runs on it, and with its process, which holds what it leaks besides.
 func (g *gpus) show(replicas []replica, now time.Time) error {
 	if len(replicas) == 0 || now.Before(g.next) {
 		return nil
@@ -55,22 +65,32 @@ func (g *gpus) show(replicas []replica, now time.Time) error {
 	g.next = now.Add(time.Second)
 	if g.world == nil {
 		g.world = fakegpu.Server(len(replicas), 1, noProcess)
+		for range replicas {
+			g.replicas = append(g.replicas, &onGPU{})
+		}
 	}
 	for i := range replicas {
-		follow(&g.world.GPUs[i], &replicas[i])
+		g.replicas[i].follow(&g.world.GPUs[i], &replicas[i])
 	}
 	return g.world.Write(g.scenario)
 }
 
-// follow makes a GPU look as its replica says.
-func follow(d *fakegpu.GPU, r *replica) {
+// follow makes a GPU look as its replica says. Memory that is not lost any more was that of a process that has ended: another one is there.
+func (p *onGPU) follow(d *fakegpu.GPU, r *replica) {
 	const weights = 40 * gibi // with the KV cache, which an engine takes at its start
 	d.Name = "simulated " + r.Labels["device.type"]
 	busy := min(1, float64(r.Requests.Running)/full)
 	d.Set("utilization.gpu", 100*busy)
 	d.Set("power", 100_000+500_000*busy)
 	d.Set("temperature", 35+30*busy)
-	d.Processes[0].Memory, d.Processes[0].SM = weights, int(100*busy)
-	reserved := d.Values["memory.reserved"]
-	d.Set("memory.used", min(weights+float64(r.LeakedBytes), d.Values["memory.total"]-reserved))
+	if pid, err := strconv.ParseUint(r.Labels["process.pid"], 10, 32); err == nil {
+		if r.LeakedBytes < p.leaked {
+			p.starts++
+		}
+		d.Processes[0].PID = uint32(pid) + p.starts*further // at first as its metrics say
+	}
+	p.leaked = r.LeakedBytes
+	used := min(weights+float64(r.LeakedBytes), d.Values["memory.total"]-d.Values["memory.reserved"])
+	d.Processes[0].Memory, d.Processes[0].SM = uint64(used), int(100*busy)
+	d.Set("memory.used", used)
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/nvml"
 )
 
-// Guarantees: each replica has a GPU that says that it is simulated, is as busy as the replica, and whose leaked memory is in
-// use and no process's; it is shown once a second, and fits however long it leaks.
+// Guarantees: each replica has a GPU that says that it is simulated, is as busy as the replica, and whose process holds what the
+// replica leaks besides; it is shown once a second, and fits however long it leaks.
 func TestReplicasHaveGPUsThatShowWhatTheyLeak(t *testing.T) {
 	g, err := newGPUs(t.TempDir())
 	require.NoError(t, err)
 	t.Setenv(fakegpu.Variable, g.scenario)
 	replicas := make([]replica, 2)
 	replicas[0].Labels = map[string]string{"device.type": "h100"}
-	replicas[1].Labels = map[string]string{"device.type": "a100"}
+	replicas[1].Labels = map[string]string{"device.type": "a100", "process.pid": "4194201"}
 	replicas[1].Requests.Running = full / 2
 	now := time.Unix(1_700_000_000, 0)
 	require.NoError(t, g.show(nil, now))
@@ -38,7 +38,8 @@ func TestReplicasHaveGPUsThatShowWhatTheyLeak(t *testing.T) {
 	assert.Equal(t, "simulated a100", name)
 	busy, _, _ := d.Utilization()
 	assert.Equal(t, uint32(50), busy)
-	unseen := func() uint64 {
+	pid := uint32(4194201) // as its metrics say
+	leaked := func() uint64 {
 		m, o := d.Memory()
 		require.Equal(t, nvml.OK, o)
 		assert.LessOrEqual(t, m.Used+m.Reserved, m.Total)
@@ -46,15 +47,20 @@ func TestReplicasHaveGPUsThatShowWhatTheyLeak(t *testing.T) {
 		require.Equal(t, nvml.OK, o)
 		require.True(t, sane)
 		require.Len(t, list, 1)
-		return m.Used - list[0].Memory
+		assert.Equal(t, m.Used, list[0].Memory, "none is nobody's")
+		assert.Equal(t, pid, list[0].PID)
+		return m.Used - 40*gibi
 	}
-	assert.Zero(t, unseen())
+	assert.Zero(t, leaked())
 	replicas[1].LeakedBytes = 5 * gibi
 	require.NoError(t, g.show(replicas, now))
-	assert.Zero(t, unseen(), "not before a second is over")
+	assert.Zero(t, leaked(), "not before a second is over")
 	require.NoError(t, g.show(replicas, now.Add(time.Second)))
-	assert.Equal(t, uint64(5*gibi), unseen())
+	assert.Equal(t, uint64(5*gibi), leaked())
 	replicas[1].LeakedBytes = 1000 * gibi
 	require.NoError(t, g.show(replicas, now.Add(2*time.Second)))
-	assert.Greater(t, unseen(), uint64(30*gibi))
+	assert.Greater(t, leaked(), uint64(30*gibi))
+	replicas[1].LeakedBytes, pid = 0, pid+further
+	require.NoError(t, g.show(replicas, now.Add(3*time.Second)))
+	assert.Zero(t, leaked(), "it was started again")
 }

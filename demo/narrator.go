@@ -38,7 +38,7 @@ type narrator struct {
 	worse  *cell
 	over   time.Time // when the fault had ended
 	kept   *account  // of the promise that was kept again after the fault
-	finale bool
+	leak   leakStory
 }
 
 const wrapped = "           "
@@ -68,7 +68,7 @@ func (n *narrator) introduceGPUs(whyNot error) {
 	}
 	fmt.Fprint(n.out, `
 The GPUs on the console are simulated, one for each replica, whatever this machine has: the Collector reads them by a fake of
-NVIDIA's library. One of them loses memory all the time that no process accounts for.
+NVIDIA's library. One replica leaks memory of its GPU.
 `)
 }
 
@@ -95,7 +95,7 @@ Look yourself:
   %s/*.log   (what the processes say)
 
 Ctrl-C ends everything. In about two minutes you have seen a canary degrade where no global number shows it, a promise break and be kept again,
-and what that cost.
+what that cost, and a leak of GPU memory found and explained before it breaks anything.
 
 `, n.console, tsdb, prometheus, n.events, data)
 }
@@ -134,6 +134,7 @@ func (n *narrator) tell(ctx context.Context, children ...*process) error {
 		}
 		n.tellDrift(ctx)
 		n.tellBooks(ctx)
+		n.tellEnd()
 	}
 }
 
@@ -190,24 +191,33 @@ func (n *narrator) tellFaults(ctx context.Context) {
 			n.gpus = nil
 		}
 	}
-	// The story is that of the fault that makes replicas slower.
-	other := func(c change) bool { return c.Kind != "latency" }
-	status.ActiveFaults, status.NextFaults = slices.DeleteFunc(status.ActiveFaults, other), slices.DeleteFunc(status.NextFaults, other)
+	slow := ofKind("latency", status.ActiveFaults)
 	if !n.told["running"] {
 		n.told["running"] = true
 		n.say("traffic is running; all is well so far")
-		if len(status.NextFaults) > 0 {
-			n.say("in %.0f seconds something will go wrong that no error rate shows", time.Until(status.NextFaults[0].At).Seconds())
+		if next := ofKind("latency", status.NextFaults); len(next) > 0 {
+			n.say("in %.0f seconds something will go wrong that no error rate shows", time.Until(next[0].At).Seconds())
 		}
 	}
 	switch {
-	case len(status.ActiveFaults) > n.active:
-		n.say("the simulator makes %s slower now; nobody tells the Collector", labels(status.ActiveFaults[0].Match))
-	case len(status.ActiveFaults) < n.active:
+	case len(slow) > n.active:
+		n.say("the simulator makes %s slower now; nobody tells the Collector", labels(slow[0].Match))
+	case len(slow) < n.active:
 		n.say("the simulator has ended the fault")
 		n.over = time.Now()
 	}
-	n.active = len(status.ActiveFaults)
+	n.active = len(slow)
+	n.tellLeaking(ofKind("leak", status.ActiveFaults))
+}
+
+// ofKind are the faults of a kind.
+func ofKind(kind string, all []change) (found []change) {
+	for _, c := range all {
+		if c.Kind == kind {
+			found = append(found, c)
+		}
+	}
+	return found
 }
 
 // tellEvents says what the Collector has written since the last call.
@@ -258,6 +268,10 @@ func (n *narrator) tellLine(line []byte) error {
 func (n *narrator) tellEvent(r plog.LogRecord) {
 	if strings.HasPrefix(r.EventName(), "nvidia.") {
 		return // of a GPU, and no part of the story
+	}
+	if strings.HasPrefix(r.EventName(), "gpu.leak.") {
+		n.tellLeak(r)
+		return
 	}
 	group := map[string]string{}
 	slo, _ := r.Attributes().Get("slo_id")

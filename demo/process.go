@@ -64,7 +64,8 @@ func (p *process) ended() error {
 	return fmt.Errorf("%s ended: %s; the end of its log:\n%s", p.cmd.Path, p.cmd.ProcessState, text)
 }
 
-// ports hands out the usual ports, and others where those are taken, so that the demo runs beside anything.
+// ports hands out the usual ports, or those that the environment names, and others where they are taken, so that the demo runs
+// beside anything.
 type ports struct {
 	port map[string]int
 	err  error
@@ -74,6 +75,9 @@ type ports struct {
 func (p *ports) env(name string, usual int) string {
 	if p.port == nil {
 		p.port = map[string]int{}
+	}
+	if asked, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		usual = asked
 	}
 	port, err := free(usual)
 	if err != nil {

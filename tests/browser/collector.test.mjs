@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of the shipped binary: builtin:all-in-one, its own database, and the demo's fleet, whose canary becomes slower after
-// twenty seconds in one region on one kind of GPU, while no number over all of them is worse than promised.
+// twenty seconds in one region on one kind of GPU, while no number over all of them is worse than promised, and of which one replica
+// leaks GPU memory for a while.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
-import { browser, collector, loaded, open } from "./harness.mjs";
+import { axe, browser, collector, loaded, open } from "./harness.mjs";
 
 let shipped, chrome, page;
 
@@ -89,6 +91,34 @@ test("what is learned of throughput stands there, by batch and length of prompts
   // Of a second, which is half a minute of the demo's engines, it is seldom known how many they worked on at once.
   await until("table.learned", /^prompt tokens, and requests tokens \\ at once( \d+(–\d+)?)+ .*(knee \d+(\.\d)?|no knee)/, 60);
   await page.locator("td.datum[data-heat]").first().waitFor();
+});
+
+test("the leak is told, on the one GPU that has it, with its rate, its end, its cause and how to see it", async () => {
+  await goTo("memory");
+  await until("h1", /^1 leak of GPU memory$/, 80);
+  assert.match(await text(".summary p"), /^8 GPUs, 8 processes on them$/);
+  assert.equal(await page.locator("article.leak").count(), 1);
+  const leak = await text("article.leak");
+  assert.match(leak, /^✕ ?leaking process \(4194206\) on GPU-00000006 grows by [45]\d(\.\d)? GiB an hour nothing is left in 4\d min( \d+ s)? holds 4[01](\.\d)? GiB takes for a request [\d.]+ GiB in its first hour [\d.]+ GiB/);
+  assert.match(leak, /Cause: not returned\. What the driver holds for process 4194206 grows, and device GPU-00000006-0000-0000-0000-000000000000 does not get it back/);
+  assert.match(await text("article.leak pre"), /^nvidia-smi --id=GPU-00000006/);
+  assert.equal(await page.locator("figcaption:has-text('Memory of GPU-')").count(), 6, "the one that leaks and the fullest");
+  assert.match(await text("figcaption:has-text('Memory of GPU-')"), /GPU-00000006/);
+  assert.match(await text("tbody tr"), /^✕ ?leaking process \(4194206\) GPU-00000006/);
+  await page.evaluate(await readFile(axe, "utf8"));
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document));
+  assert.deepEqual(violations.map((v) => v.id), []);
+  await goTo("gpus");
+  assert.match(await text(".note.leak"), /process \(4194206\) on GPU-00000006 grows by/);
+});
+
+test("once the process is restarted, nothing leaks, and nobody else was accused", async () => {
+  await goTo("memory");
+  await until("h1", /^Nothing leaks$/, 80);
+  assert.match(await page.locator("svg.strip").first().getAttribute("aria-label"), /^memory of process \(4194206\) on GPU-00000006: .*leaking from/);
+  assert.equal(await page.locator("svg.strip").count(), 1);
+  const accused = await ask('max by (process_pid) (max_over_time(gpu_leak_state{state="leaking"}[10m])) == 1');
+  assert.deepEqual(accused.map(([p]) => p.process_pid), ["4194206"]);
 });
 
 test("it is kept again, no other cell was called degraded, and no view has had a complaint", async () => {

@@ -42,6 +42,7 @@ export async function story(prometheus, end, { skip = [] } = {}) {
       stateSet(batch, "slo.state", verdicts, l, t, state(x));
       batch.gauge("slo.error_budget.remaining", l, t, left(x), "1");
       batch.gauge("slo.error_budget.coverage", l, t, 1, "1");
+      batch.gauge("slo.sli.incomplete", l, t, l.slo_id === "llm:search:time-per-output-token:p99" && x > 0.9 ? 1 : 0);
       batch.gauge("slo.burn_rate", { ...l, window: "1h" }, t, burn(x), "1");
       batch.counter("slo.violations", { ...l, "slo.policy": `${l.service}-page` }, t, state(x) === "violated" && x > 0.83 ? 1 : 0, "{violation}");
       batch.counter("slo.sli.events", { ...l, outcome: "good" }, t, (events[i][0] += 400), "{event}");
@@ -99,6 +100,8 @@ function gpus(batch, t, x, r) {
     const gpu = { "hw.id": `GPU-${i}` }, hot = i === 1 && x > 0.4 && x < 0.55;
     batch.gauge("hw.gpu.memory.usage", gpu, t, (i === 2 ? 42 + 31 * x : 44 + i + r()) * 2 ** 30, "By");
     batch.gauge("hw.gpu.memory.limit", gpu, t, 80 * 2 ** 30, "By");
+    batch.gauge("nvidia.gpu.memory.reserved", gpu, t, 2 ** 29, "By");
+    batch.gauge("nvidia.gpu.memory.unattributed", gpu, t, i === 2 ? 2 * 2 ** 30 : 0, "By");
     batch.gauge("hw.gpu.utilization", { ...gpu, "hw.gpu.task": "general" }, t, 0.55 + 0.2 * Math.sin(x * 8 + i) + r() * 0.1, "1");
     batch.gauge("hw.temperature", { ...gpu, "hw.type": "gpu" }, t, 58 + 4 * i + (hot ? 22 : 0) + r(), "Cel");
     batch.gauge("hw.power", { ...gpu, "hw.type": "gpu" }, t, 410 + 40 * Math.sin(x * 8 + i) + 10 * r(), "W");
@@ -109,11 +112,20 @@ function gpus(batch, t, x, r) {
   const leak = { "hw.id": "GPU-2", "process.pid": "4711", "process.executable.name": "vllm" };
   stateSet(batch, "gpu.leak.state", ["ok", "suspect", "leaking", "plateau"], leak, t, x < 0.3 ? "ok" : x < 0.6 ? "suspect" : "leaking");
   batch.gauge("nvidia.gpu.process.memory.usage", leak, t, (40 + 31 * x) * 2 ** 30, "By");
+  batch.gauge("gpu.memory.per_request", leak, t, (1.23 + 3.48 * x) * 2 ** 30, "By/{request}");
+  batch.gauge("gpu.memory.per_request.first_hour", leak, t, 1.23 * 2 ** 30, "By/{request}");
   if (x > 0.6) {
-    batch.gauge("gpu.leak.time_to_exhaustion", leak, t, (1.25 - x) * 6 * 3600, "s");
+    const end = (1.25 - x) * 6 * 3600;
+    batch.gauge("gpu.leak.time_to_exhaustion", leak, t, end, "s");
     batch.gauge("gpu.leak.rate", leak, t, 1.5 * 2 ** 20, "By/s");
-    ["per_request", "idle_growth"].forEach((cause) => batch.gauge("gpu.leak.cause", { ...leak, cause }, t, cause === "per_request" ? 1 : 0, "1"));
+    ["not_returned", "unknown"].forEach((cause) => batch.gauge("gpu.leak.cause", { ...leak, cause }, t, cause === "not_returned" ? 1 : 0));
+    for (const [slo_id, within] of [["llm:search:e2e:p99", end], ["llm:chat:output-tokens:p50", end / 2]]) batch.gauge("gpu.leak.slo.breaks_in", { ...leak, slo_id }, t, within, "s");
   }
+  const flat = { "hw.id": "GPU-0", "process.pid": "4699", "process.executable.name": "vllm" };
+  stateSet(batch, "gpu.leak.state", ["ok", "suspect", "leaking", "plateau"], flat, t, "ok");
+  batch.gauge("nvidia.gpu.process.memory.usage", flat, t, 43 * 2 ** 30, "By");
+  batch.gauge("gpu.leak.rate", flat, t, 0, "By/s");
+  batch.counter("otelcol_gpu_guard_actions", { extension: "gpu_guard", outcome: "not_ended", reason: "threshold", dry_run: "true" }, t, x > 0.95 ? 1 : 0, "{action}");
 }
 
 /** An engine whose throughput levels off, the earlier the longer the prompts are and the less of them is cached. */

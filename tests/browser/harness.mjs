@@ -69,21 +69,18 @@ export async function startConsole(queryUrl, traceUrl = "http://localhost:16686/
   return { url: `http://${at}/`, async stop() { child.stdin.end(); await ended; } };
 }
 
-/** The shipped Collector as the demo runs it, builtin:all-in-one beside a simulated fleet, on ports of its own: {url, stop}. */
+/** The demo, on ports of its own: the shipped Collector, builtin:all-in-one, beside a simulated fleet and its GPUs: {url, stop}. */
 export async function collector() {
-  const [binary, fleet] = ["otelcol-llm", "llmsim"].map((name) => required("", join(root, "bin", name), "make build"));
-  const folder = mkdtempSync(join(tmpdir(), "otelcol-llm-")), env = { ...process.env, SLO_CATALOG: "demo/slo.yaml", OTELCOL_LLM_DATA: folder };
+  for (const name of ["otelcol-llm", "llmsim"]) required("", join(root, "bin", name), "make build");
+  const folder = mkdtempSync(join(tmpdir(), "otelcol-llm-")), demo = join(folder, "demo"), env = { ...process.env, TMPDIR: folder };
+  execFileSync("go", ["build", "-o", demo, "./demo"], { cwd: root, stdio: "inherit" });
   for (const name of ["SIMULATOR", "CONSOLE", "TSDB", "PROMETHEUS", "OTLP_GRPC", "OTLP_HTTP", "HEALTH", "TELEMETRY"]) env[`DEMO_${name}_PORT`] = await port();
-  const log = openSync(join(folder, "log"), "w"), start = (path, ...args) => spawn(path, args, { cwd: root, env, stdio: ["ignore", log, log] });
-  const children = [
-    start(fleet, "-scenario", "demo/scenario.yaml", "-speed", "30", "-listen", "127.0.0.1:0", "-control", `127.0.0.1:${env.DEMO_SIMULATOR_PORT}`),
-    start(binary, "--config", "builtin:all-in-one", "--config", "demo/collector.yaml"),
-  ];
+  const log = openSync(join(folder, "log"), "w"), child = spawn(demo, [], { cwd: root, env, stdio: ["ignore", log, log] });
   closeSync(log);
-  const ended = children.map(ends), url = `http://localhost:${env.DEMO_CONSOLE_PORT}/`;
+  const ended = ends(child), url = `http://localhost:${env.DEMO_CONSOLE_PORT}/`;
   const stop = async () => {
-    for (const child of children) child.kill();
-    await Promise.all(ended);
+    child.kill();
+    await ended;
     rmSync(folder, { recursive: true });
   };
   try {

@@ -32,6 +32,7 @@ const hover = async (page) => {
   await page.locator(".tip dd").nth(2).waitFor();
 };
 await until("view=heatmap&", /1 cell of 16 is degraded/);
+await picture("promises", "", { height: 480 }, (page) => page.locator("tr.promise button").first().click());
 await new Promise((r) => setTimeout(r, 12_000)); // a window more
 await picture("heatmap", "view=heatmap&", {}, hover);
 const degraded = await open(chrome, `${shipped.url}?view=heatmap&${range}`);
@@ -39,7 +40,8 @@ const cell = new URLSearchParams(await degraded.locator(".worst a").first().getA
 await degraded.context().close();
 await picture("dark", "view=heatmap&", { dark: true }, hover);
 await picture("phone", "view=heatmap&", { width: 390, height: 844, whole: true });
-await picture("promises", "", { height: 480 }, (page) => page.locator("tr.promise button").first().click());
+await until("view=memory&", /1 leak of GPU memory/);
+await picture("memory", "view=memory&", { height: 1000 });
 await until("view=heatmap&", /No cell drifts/);
 cell.set("from", "now-2m");
 cell.delete("refresh");

@@ -4,6 +4,7 @@ package distribution
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,12 +14,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
 )
 
 // Scenario: no cluster, no Kafka, and none of the servers that things are sent to; only ports are moved.
-// Guarantees: the halves of a cluster get ready in every way that they can be laid over each other, and end on SIGTERM.
+// Guarantees: the halves of a cluster get ready in every way that they can be laid over each other, and end on SIGTERM; an agent on a node without a GPU is healthy.
 func TestTheHalvesOfAClusterStart(t *testing.T) {
 	for name, configs := range map[string][]string{
 		"agent":          {"agent"},
@@ -32,23 +34,65 @@ func TestTheHalvesOfAClusterStart(t *testing.T) {
 			for _, config := range configs {
 				uris = append(uris, "builtin:"+config)
 			}
-			paths := []string{"receivers::otlp::protocols::grpc::endpoint", "receivers::otlp::protocols::http::endpoint", "extensions::health_check::endpoint"}
+			paths := []string{"receivers::otlp::protocols::grpc::endpoint", "receivers::otlp::protocols::http::endpoint"}
 			if configs[0] == "gateway" {
 				paths = append(paths, "extensions::console::endpoint")
 			}
 			for _, path := range paths {
 				uris = append(uris, fmt.Sprintf("yaml:%s: %s", path, spawn.FreeEndpoint(t)))
 			}
-			uris = append(uris, "yaml:service::telemetry::metrics::level: none")
+			health := spawn.FreeEndpoint(t)
+			uris = append(uris, "yaml:extensions::health_check::endpoint: "+health, "yaml:service::telemetry::metrics::level: none")
 			// Nobody is there, so nobody else's server on a default port is spoken to.
 			env := []string{"KAFKA_BROKERS=" + spawn.FreeEndpoint(t), "LLM_METRICS_TARGETS=" + spawn.FreeEndpoint(t), "OTELCOL_LLM_GATEWAY=" + spawn.FreeEndpoint(t),
-				"TRACES_ENDPOINT=" + spawn.FreeEndpoint(t), "METRICS_ENDPOINT=http://" + spawn.FreeEndpoint(t), "LOGS_ENDPOINT=http://" + spawn.FreeEndpoint(t)}
+				"NVML_LIBRARY=/nonexistent/libnvidia-ml.so.1", "TRACES_ENDPOINT=" + spawn.FreeEndpoint(t), "METRICS_ENDPOINT=http://" + spawn.FreeEndpoint(t), "LOGS_ENDPOINT=http://" + spawn.FreeEndpoint(t)}
 			c := spawn.Start(t, spawn.Options{Configs: uris, Env: env})
 			c.WaitReady()
+			if name == "agent" { // on a node without a GPU
+				c.WaitLog("no GPU is read; it is tried again", 10*time.Second)
+				get(t, "http://"+health+"/")
+			}
 			assert.Zero(t, c.Stop())
 			assert.NotContains(t, c.Logs(), "panic:")
 		})
 	}
+}
+
+// Scenario: an agent scrapes an engine at localhost and another one by its address, which is this machine's, too.
+// Guarantees: the first is on the agent's node, as the node's GPUs are; of the second it is not said.
+func TestAnEngineThatIsScrapedAtLocalhostIsOnTheNode(t *testing.T) {
+	engine, err := net.Listen("tcp", ":0")
+	require.NoError(t, err)
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("# TYPE requests_running gauge\nrequests_running 1\n"))
+	})}
+	go func() { _ = server.Serve(engine) }()
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	port := engine.Addr().(*net.TCPAddr).Port
+	name, err := os.Hostname()
+	require.NoError(t, err)
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	c := spawn.Start(t, spawn.Options{
+		Env: []string{"OTELCOL_LLM_EXPORTER=file", "K8S_NODE_NAME=node-7", "LLM_SCRAPE_INTERVAL=1s", fmt.Sprintf("LLM_METRICS_TARGETS=localhost:%[1]d,%[2]s:%[1]d", port, name)},
+		Configs: []string{
+			"builtin:agent", "yaml:receivers::otlp::protocols::http::endpoint: " + spawn.FreeEndpoint(t), "yaml:receivers::otlp::protocols::grpc::endpoint: " + spawn.FreeEndpoint(t),
+			"yaml:extensions::health_check::endpoint: " + spawn.FreeEndpoint(t), "yaml:service::telemetry::metrics::level: none",
+			fmt.Sprintf("yaml:exporters::file: {path: %q, flush_interval: 100ms}", out),
+		},
+	})
+	c.WaitReady()
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		nodes := map[string]string{}
+		for _, md := range lines(t, out, (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics) {
+			for _, rm := range md.ResourceMetrics().All() {
+				of := rm.Resource().Attributes().AsRaw()
+				host, _ := of["host.name"].(string)
+				nodes[of["service.instance.id"].(string)] = host
+			}
+		}
+		assert.Equal(t, map[string]string{fmt.Sprintf("localhost:%d", port): "node-7", fmt.Sprintf("%s:%d", name, port): ""}, nodes)
+	}, 20*time.Second, 200*time.Millisecond)
+	assert.Zero(t, c.Stop())
 }
 
 // Scenario: a client writes on its own resource whose data it is. In a cluster, the API server is asked; here, nobody is.

@@ -26,7 +26,9 @@ import (
 // Scenario: the README's first command, ended by Ctrl-C once the story is told.
 // Guarantees: the violation opens after the scheduled fault has begun, for the replicas that have it and no others, and
 // closes after it has ended; the one cell that has it is degraded within three windows, and no other ever, while the number
-// over all replicas is as promised; what has it is what explains it; what it cost is told with the next full minute; the console's address is told first and last,
+// over all replicas is as promised; what has it is what explains it; what it cost is told with the next full minute. A leak of GPU memory is found while it lasts, on the one GPU that has it and
+// no other, with its rate, when nothing is left, its cause, how to see it, and the promises that it will break; and it is over when the
+// process has ended. The console's address is told first and last,
 // and when it was told its page was there, in front of what was told; nothing that was started is left.
 func TestTheDemoTellsItsStory(t *testing.T) {
 	build := exec.Command("go", "build", "-o", t.TempDir()+"/demo", "./demo")
@@ -58,6 +60,9 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	assert.Equal(t, []string{`{"cloud_region":"eu-west-1","model_version":"v2"}`}, regexp.MustCompile(`\{"cloud_region[^}]*\}`).FindAllString(violated, -1))
 	accused := page(t, address[1]+"/api/v1/query?query="+url.QueryEscape(`max by (cloud_region,device_type,model_version,tenant) (max_over_time(slo_drift_state{state=~"degraded|drifting"}[5m])) > 0`))
 	assert.Equal(t, []string{`{"cloud_region":"eu-west-1","device_type":"h100","model_version":"v2","tenant":"acme"}`}, regexp.MustCompile(`\{"cloud_region[^}]*\}`).FindAllString(accused, -1))
+
+	leaks := page(t, address[1]+"/api/v1/query?query="+url.QueryEscape(`max by (process_pid) (max_over_time(gpu_leak_state{state="leaking"}[5m])) > 0`))
+	assert.Equal(t, []string{`{"process_pid":"4194206"}`}, regexp.MustCompile(`\{"process_pid[^}]*\}`).FindAllString(leaks, -1), "nobody else is accused")
 
 	started := childrenOf(t, demo.Process.Pid)
 	assert.Len(t, started, 2, "the simulator and the Collector")
@@ -100,6 +105,21 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 		assert.Contains(t, explained[1], has+" ")
 	}
 	assert.Contains(t, story, "llm:chat:ttft:p95 was")
+
+	lost, back := at("the replica of .* begins to lose memory of its GPU"), at("somebody restarts the replica of cloud.region=us-east-1, device.type=a100, model.version=v1$")
+	found, gone := at("LEAK: process 4194206 leaks"), at("LEAK OVER: process 4194206: the process has ended$")
+	assert.True(t, lost < found && found < back && back < gone, story)
+	assert.Less(t, at("that is the whole story"), (150 * time.Second).Seconds())
+	flat := strings.Join(strings.Fields(story), " ")
+	for _, says := range []string{
+		`leaks [45][0-9.]+ GiB an hour, between [0-9.]+ GiB and [0-9.]+ GiB`, // 52.7
+		`nothing is left in 4[0-9] minutes`,
+		`it will break llm:chat:availability:99 in 4[0-9] minutes, and 1 more`,
+		`What the driver holds for process 4194206 grows, and device GPU-00000006-[0-9-]+ does not get it back: an execution context, an engine or a module`,
+		`To see it: nvidia-smi --id=GPU-00000006`,
+	} {
+		assert.Regexp(t, says, flat)
+	}
 
 	for _, pid := range started {
 		assert.NoDirExists(t, "/proc/"+pid)

@@ -145,6 +145,7 @@ func TestVariablesOfAgentAndGateway(t *testing.T) {
 		"KAFKA_SESSION_TIMEOUT": "5m", "HOSTNAME": "gateway-3", "METRICS_ENDPOINT": "https://mimir/otlp", "LOGS_ENDPOINT": "https://loki/otlp",
 		"TRACES_ENDPOINT": "tempo:4317", "TRACES_INSECURE": "false", "METRICS_QUERY": "https://mimir/prometheus", "TRACE_URL": "https://jaeger/trace/",
 		"OTELCOL_LLM_TENANT": "platform", "OTELCOL_LLM_PATIENCE": "10m", "OTELCOL_LLM_QUEUE_BYTES": "5",
+		"OTELCOL_LLM_MAX_GATEWAYS": "8", "OTELCOL_LLM_GATEWAY_TTL": "2h", "NVML_LIBRARY": "/opt/libnvidia-ml.so.1",
 	} {
 		t.Setenv(name, value)
 	}
@@ -157,10 +158,17 @@ func TestVariablesOfAgentAndGateway(t *testing.T) {
 	}
 	brokers := []any{"kafka-0:9092", "kafka-1:9092"}
 	f([]string{"builtin:agent"}, map[string]any{
-		"service::pipelines::metrics::exporters":                     []any{"kafka"},
-		"service::pipelines::metrics/llm::exporters":                 []any{"kafka"},
-		"service::pipelines::traces::exporters":                      []any{"kafka"},
-		"service::pipelines::logs::exporters":                        []any{"kafka"},
+		"service::pipelines::metrics::exporters":     []any{"kafka"},
+		"service::pipelines::metrics/llm::exporters": []any{"kafka"},
+		"service::pipelines::traces::exporters":      []any{"kafka"},
+		"service::pipelines::logs::exporters":        []any{"kafka"},
+		"service::pipelines::metrics/gpu::exporters": []any{"kafka"},
+		"service::pipelines::logs/gpu::exporters":    []any{"kafka"},
+		"receivers::nvidia_gpu::nvml_library":        "/opt/libnvidia-ml.so.1",
+		"processors::resource/node::attributes": []any{
+			map[string]any{"key": "host.name", "value": "node-7", "action": "insert"},
+			map[string]any{"key": "service.namespace", "value": "platform", "action": "insert"},
+		},
 		"exporters::kafka::brokers":                                  brokers,
 		"exporters::otlp_grpc::endpoint":                             "gateway:4317",
 		"exporters::otlp_grpc::tls::insecure":                        false,
@@ -191,6 +199,8 @@ func TestVariablesOfAgentAndGateway(t *testing.T) {
 	f([]string{"builtin:gateway", "builtin:judge"}, map[string]any{
 		"receivers::kafka/parts::brokers":        brokers,
 		"connectors::slo::idle_timeout":          "10m",
+		"connectors::slo::max_parts":             8,
+		"connectors::slo::part_ttl":              "2h",
 		"service::pipelines::metrics::receivers": []any{"kafka/parts"},
 	})
 }

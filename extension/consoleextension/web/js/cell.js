@@ -43,13 +43,14 @@ async function load(app, client) {
     return joined(found.map((x) => ({ ...x, values: cut(hold(x.values, n), times, end(x.metric)), now: end(x.metric) === Infinity ? then.get(JSON.stringify(x.metric)) : undefined })), (m) => m[label]);
   };
   const exactly = (list) => list.filter((x) => cellKey(x.metric) === key), covering = (list) => finest(list, state.d);
-  const [drifted, value, objective, base, drift, judged, inside, explained, spread, earlier, events, violations] = await Promise.all([
+  const [drifted, value, objective, base, drift, judged, partly, inside, explained, spread, earlier, events, violations] = await Promise.all([
     range("observed", state.d, undefined, exactly),
     range("value", {}, undefined, covering),
     range("objective", {}, undefined, covering),
     range("baseline", state.d, "baseline", exactly),
     range("drift", state.d, "state", exactly),
     range("state", {}, "state", covering),
+    range("incomplete", {}, undefined, covering),
     within(app, client, key, at),
     names.explanation ? client.instant(fresh(selector(names, "explanation", of), at), at) : [],
     distribution(app, client, state, at),
@@ -61,9 +62,9 @@ async function load(app, client) {
   const observed = drifted.length > 0 ? drifted : exactly(value);
   // What is young is not squeezed into a corner.
   const empty = time.lead(times.length, time.firstKnown(times.length, [...observed, ...drift, ...judged].map((x) => x.values)));
-  for (const x of new Set([...observed, ...objective, ...base, ...drift, ...judged])) x.values = x.values.subarray(empty);
+  for (const x of new Set([...observed, ...objective, ...base, ...drift, ...judged, ...partly])) x.values = x.values.subarray(empty);
   return {
-    metric: observed[0]?.metric ?? objective[0]?.metric ?? value[0]?.metric ?? inside[0]?.metric ?? of, at, before, times: times.slice(empty), observed, objective, base, drift, judged, inside, explained, spread, earlier,
+    metric: observed[0]?.metric ?? objective[0]?.metric ?? value[0]?.metric ?? inside[0]?.metric ?? of, at, before, times: times.slice(empty), observed, objective, base, drift, judged, partly, inside, explained, spread, earlier,
     exemplars: [...events, ...violations].filter((e) => agrees(e.series, state.d))
       .filter((e, i, all) => e.trace && all.findIndex((x) => x.trace === e.trace) === i).sort((a, b) => b.time - a.time),
   };
@@ -126,12 +127,14 @@ function show(app, c) {
     head,
     h("dl", { class: "facts" }, facts.map(([term, big, small]) => h("div", null, h("dt", null, term), h("dd", null, h("span", { class: "big" }, big), small && h("div", { class: "small" }, small))))),
     h("p", { class: "muted" }, `at ${format.fullTime(then.time ?? c.at)}`, since(c, seen.objective, then), then.gone && "; no data since"),
+    c.partly[0] && exact(c.partly[0]) === 1 && h("p", { class: "note" }, h("b", null, "Incomplete. "), "This window was judged without what a known part has heard: what is missing could have been good or bad. The log of the Collector that judges names the part; look whether it runs."),
     explanation(app, c),
     inside(app, c),
     lines && chart({ title: "Observed against objective and baselines", times: c.times, lines, unit, height: 260, onZoom: zoom, at: c.at }),
     stateStrips("Verdicts", c.times, [
       c.drift.length > 0 && { name: "drift of the cell", series: c.drift.map((x) => ({ name: x.metric.state, values: x.values })) },
       c.judged.length > 0 && { name: `promise${coarse ? ` of ${format.labels(dimensions(c.judged[0].metric)) || "all"}` : ""}`, series: c.judged.map((x) => ({ name: x.metric.state, values: x.values })) },
+      c.partly.some((x) => x.values.includes(1)) && { name: "judged without a known part", series: c.partly.map((x) => ({ name: "incomplete", values: x.values })) },
     ].filter(Boolean)),
     h("div", { class: "columns" }, !isShare(c.metric) && spreadFigure(app, c, unit, seen.objective), exemplars(app, c, unit)),
     h("p", { class: "muted small" }, c.metric.slo_id),

@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs over time: what leaks and when memory is exhausted, what is broken or throttled, and the curves.
+// GPUs over time: what is broken or throttled, what leaks in a line, and the curves.
 
 import { h, replace, emptyView } from "./dom.js";
 import { chart } from "./chart.js";
 import * as format from "./format.js";
 import * as time from "./time.js";
 import { select } from "./prom.js";
-import { badge, chips, stateStrips, table } from "./parts.js";
+import { byIdentity, apart, gpuOf, label, named, present, short, who } from "./gpu.js";
+import { leakLine, leaking, leaks } from "./leaks.js";
+import { chips, stateStrips, table } from "./parts.js";
 import { rises } from "./opened.js";
-import { stateOf } from "./palette.js";
 import { xids } from "./xid.js";
 
 const most = 12; // lines in a chart and rows of states; the highest and worst are shown
 
-/** A metric by its name in dots; a backend may have underscores, and append unit and type. */
-const named = (name) => new RegExp(`^${name.replace(/[._]/g, "[._]")}(_(bytes|seconds|ratio|celsius|watts|hertz|joules|total|bytes_total|bytes_per_second|bytes_per_request|ratio_total))?$`);
-
 // rate is of a counter; limit is drawn as a line of its own.
 const panels = [
   { title: "GPU memory used", name: "hw.gpu.memory.usage", unit: "bytes", limit: "hw.gpu.memory.limit" },
-  { title: "Memory of processes", name: "nvidia.gpu.process.memory.usage", unit: "bytes" },
-  { title: "Memory that no process accounts for", name: "nvidia.gpu.memory.unattributed", unit: "bytes" },
-  { title: "Memory that the driver keeps", name: "nvidia.gpu.memory.reserved", unit: "bytes" },
-  { title: "CUDA memory in use", name: "cuda.memory.live", unit: "bytes" },
-  { title: "Time to exhaustion", name: "gpu.leak.time_to_exhaustion", unit: "seconds" },
-  { title: "Leak rate", name: "gpu.leak.rate", unit: "bytes_per_second" },
-  { title: "Memory per request", name: "gpu.memory.per_request", unit: "bytes" },
   { title: "GPU utilization", name: "hw.gpu.utilization", unit: "ratio" },
   { title: "Memory controller utilization", name: "nvidia.gpu.memory_controller.utilization", unit: "ratio" },
   { title: "Streaming multiprocessors active", name: "nvidia.gpu.sm.active", unit: "ratio" },
@@ -37,58 +28,34 @@ const panels = [
   { title: "NVLink", name: "nvidia.gpu.nvlink.io", unit: "bytes_per_second", rate: true },
   { title: "PCIe", name: "hw.gpu.io", unit: "bytes_per_second", rate: true },
 ];
-const [leakState, leakRate, leakEnd, leakCause, hwStatus, throttle, xid, errors] = ["gpu.leak.state", "gpu.leak.rate", "gpu.leak.time_to_exhaustion", "gpu.leak.cause", "hw.status", "nvidia.gpu.throttle.reason", "nvidia.gpu.xid", "hw.errors"].map(named);
+const [hwStatus, throttle, xid, errors] = ["hw.status", "nvidia.gpu.throttle.reason", "nvidia.gpu.xid", "hw.errors"].map(named);
 const colors = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"], dashes = [[], [6, 3], [2, 3]];
-
-export const present = (names) => names.all.some((n) => /^(hw|nvidia)[._]gpu[._]|^gpu[._]leak[._]|^cuda[._]memory[._]/.test(n));
 
 export function mount(root) {
   return {
     async update(app, client) {
       if (!present(app.names)) return replace(root, emptyView("No GPU metrics", "The nvidia_gpu receiver makes them, where there is an NVIDIA GPU and its driver; there are none in this time range."));
       const find = (re) => app.names.all.find((n) => re.test(n)), grid = time.grid(app.range, 240);
-      const now = async (re, more) => (find(re) ? client.instant(select(find(re), more), app.evaluated) : []);
-      const over = async (re, more) => (find(re) ? client.range(select(find(re), more), grid, 2000) : { times: [], series: [] });
+      const over = async (re) => (find(re) ? client.range(select(find(re)), grid, 2000) : { times: [], series: [] });
       const found = panels.map((p) => ({ ...p, metric: find(named(p.name)), limits: p.limit && find(named(p.limit)) })).filter((p) => p.metric);
-      const [leaks, rates, ends, causes, status, throttled, broken, loaded] = await Promise.all([
-        over(leakState), now(leakRate), now(leakEnd), now(leakCause), over(hwStatus), over(throttle), faults(client, find, grid),
+      const [lost, status, throttled, broken, loaded] = await Promise.all([
+        leaks(app, client), over(hwStatus), over(throttle), faults(client, find, grid),
         Promise.all(found.map(async (p) => ({ ...p, ...(await series(client, p, grid)) }))),
       ]);
-      const color = colorOf(loaded.flatMap((p) => p.series)), suspects = leaking(leaks, rates, ends, causes);
-      replace(root, summary(suspects, status, loaded), suspects.map(suspect),
-        stateStrips("States over time", leaks.times.length ? leaks.times : status.times.length ? status.times : throttled.times, [
-          ...byIdentity(leaks.series, "leak of", "state", (x) => x.name !== "ok"), ...byIdentity(status.series, "health of", "hw_state", (x) => x.name !== "ok"), ...reasons(throttled.series)]),
+      const color = colorOf(loaded.flatMap((p) => p.series)), suspects = leaking(lost);
+      replace(root, summary(suspects, status, loaded), suspects.map((x) => leakLine(app, x)),
+        stateStrips("States over time", status.times.length ? status.times : throttled.times, [
+          ...byIdentity(status.series, "health of", "hw_state", (x) => x.name !== "ok", most), ...reasons(throttled.series)]),
         broken.length > 0 && h("section", null, h("h2", null, "Faults in this range"), table("Faults", faultColumns, broken)),
         h("div", { class: "columns" }, loaded.map((p) => panel(app, p, color))));
     },
   };
 }
 
-const label = (metric, name) => metric[name] ?? metric[name.replaceAll("_", ".")];
-const ignored = /^(__name__|job|instance|service[._]instance[._]id|state|hw[._]state|reason|nvidia[._]gpu[._]throttle[._]reason|cause|hw[._]type|otel.*|telemetry.*)$/;
-const identity = (metric) => Object.fromEntries(Object.entries(metric).filter(([k]) => !ignored.test(k)));
-const gpuOf = (metric) => label(metric, "hw_id") ?? "";
-
-/** A UUID by its beginning, as nvidia-smi -L is read. */
-const short = (value) => value.replace(/^((?:GPU|MIG)-[0-9a-f]{8})-[0-9a-f-]{20,}$/, "$1");
-
-/** vllm (4711) on GPU-2. */
-function who(metric) {
-  const pid = label(metric, "process_pid"), name = label(metric, "process_executable_name") ?? (pid ? "process" : "");
-  return [name && `${name}${pid ? ` (${pid})` : ""}`, gpuOf(metric) && `${name ? "on " : ""}${short(gpuOf(metric))}`].filter(Boolean).join(" ") || format.labels(identity(metric)) || "GPU";
-}
-
 /** One colour for each GPU, the same in every chart. */
 function colorOf(all) {
   const ids = [...new Set(all.map((x) => gpuOf(x.metric)))].sort();
   return (metric) => { const i = ids.indexOf(gpuOf(metric)); return [colors[i % colors.length], Math.floor(i / colors.length)]; };
-}
-
-/** Labels that tell series apart; what all of them have is left out. */
-function apart(series) {
-  const all = series.map((x) => identity(x.metric)), keys = [...new Set(all.flatMap(Object.keys))];
-  const telling = keys.filter((k) => new Set(all.map((m) => m[k])).size > 1).sort((a, b) => /^hw[._]id$/.test(b) - /^hw[._]id$/.test(a));
-  return (metric) => telling.map((k) => metric[k]).filter(Boolean).map(short).join(" · ") || short(gpuOf(metric)) || "value";
 }
 
 async function series(client, { metric, rate, limits }, grid) {
@@ -111,18 +78,6 @@ function panel(app, { title, unit, times, series, bounds }, color) {
     onZoom: (from, to) => app.set({ from: time.iso(Math.round(from)), to: time.iso(Math.round(to)) }) });
 }
 
-/** State sets by what they are of, the bad ones first: rows of stateStrips. */
-function byIdentity(series, what, key, isBad) {
-  const by = new Map();
-  for (const x of series) {
-    const of = JSON.stringify(identity(x.metric));
-    if (!by.has(of)) by.set(of, { name: `${what} ${who(x.metric)}`, series: [] });
-    by.get(of).series.push({ name: label(x.metric, key), values: x.values });
-  }
-  const bad = ({ series }) => series.some((x) => isBad(x) && x.values.includes(1));
-  return [...by.values()].filter(bad).slice(0, most);
-}
-
 const quiet = /idle|none|applications?_clocks?/; // reasons that are no trouble
 
 /** A row for each reason that ever held a GPU back. */
@@ -130,21 +85,6 @@ function reasons(series) {
   const reasonOf = (m) => label(m, "nvidia_gpu_throttle_reason") ?? m.reason ?? m.state ?? "throttled";
   return series.filter((x) => x.values.includes(1) && !quiet.test(reasonOf(x.metric))).slice(0, most)
     .map((x) => ({ name: `${who(x.metric)} throttled: ${reasonOf(x.metric).replaceAll("_", " ")}`, series: [{ name: "active", values: x.values }] }));
-}
-
-/** What leaks now, or may: what is exhausted first stands first. */
-function leaking({ series }, rates, ends, causes) {
-  const last = (values) => values[values.findLastIndex(Number.isFinite)], of = (m) => JSON.stringify(identity(m)), by = (all) => new Map(all.map((x) => [of(x.metric), x.value]));
-  const rate = by(rates), end = by(ends);
-  return series.filter((x) => ["leaking", "suspect"].includes(x.metric.state) && last(x.values) === 1)
-    .map(({ metric }) => ({ metric, state: metric.state, rate: rate.get(of(metric)), end: end.get(of(metric)), causes: causes.filter((c) => c.value === 1 && of(c.metric) === of(metric)).map((c) => c.metric.cause) }))
-    .sort((a, b) => stateOf(b.state).rank - stateOf(a.state).rank || (a.end ?? Infinity) - (b.end ?? Infinity));
-}
-
-function suspect({ metric, state, rate, end, causes }) {
-  return h("section", { class: "note leak" }, h("p", { class: "lead" }, badge(state), " ", h("b", null, who(metric)),
-    rate > 0 && ` grows by ${format.value(rate, "bytes_per_second")}`, Number.isFinite(end) && [rate > 0 ? "; " : " ", h("span", { class: "over" }, `memory is exhausted in ${format.duration(end)}`)]),
-  causes.length > 0 && h("p", null, "Cause: ", causes.map((c) => c.replaceAll("_", " ")).join(", ")));
 }
 
 function summary(suspects, status, loaded) {

@@ -16,9 +16,11 @@ import * as cell from "./cell.js";
 import * as violations from "./violations.js";
 import * as coupling from "./coupling.js";
 import * as gpus from "./gpus.js";
+import * as memory from "./memory.js";
+import { present } from "./gpu.js";
 
-const views = { promises, heatmap, violations, coupling, gpus, cell };
-const tabs = [["promises", "Promises"], ["heatmap", "Heatmap"], ["violations", "Violations"], ["coupling", "Throughput"], ["gpus", "GPUs"]];
+const views = { promises, heatmap, violations, coupling, gpus, memory, cell };
+const tabs = [["promises", "Promises"], ["heatmap", "Heatmap"], ["violations", "Violations"], ["coupling", "Throughput"], ["gpus", "GPUs"], ["memory", "GPU memory"]];
 const behind = 300; // seconds after which verdicts are old
 const silent = 90; // seconds after which nobody speaks any more: how far behind they are is told at least once a minute
 const slow = 150; // milliseconds after which waiting is shown
@@ -161,7 +163,7 @@ function trouble(error) {
 
 function tabsFor() {
   const at = app.state.view === "cell" ? "heatmap" : app.state.view;
-  replace($("views"), tabs.filter(([id]) => id !== "gpus" || at === "gpus" || gpus.present(app.names)).map(([id, name]) =>
+  replace($("views"), tabs.filter(([id]) => !["gpus", "memory"].includes(id) || at === id || present(app.names)).map(([id, name]) =>
     h("a", { href: url.write({ ...app.state, view: id, slo_id: "", d: {}, at: "", q: "" }), "aria-current": id === at ? "page" : undefined, data: { key: id } }, name)));
 }
 
@@ -205,7 +207,7 @@ function footer() {
 function help() {
   const dialog = $("help"), key = (k, what) => h("tr", null, h("th", { scope: "row" }, k.split(" ").map((x) => h("kbd", null, x))), h("td", null, what));
   replace(dialog, h("h2", { id: "help-title" }, "Help"),
-    h("table", null, h("tbody", null, key("1 2 3 4 5", "promises, heatmap, violations, throughput, GPUs"), key("/", "find a label"), key("r", "refresh now"), key("t", "light, dark, as the system"), key("← → ↑ ↓", "move in the heatmap, and in a table of throughput"), key("Enter", "open the cell"), key("Esc", "leave a field, or go back from a cell"), key("?", "this help"))),
+    h("table", null, h("tbody", null, key("1 2 3 4 5 6", "promises, heatmap, violations, throughput, GPUs, GPU memory"), key("/", "find a label"), key("r", "refresh now"), key("t", "light, dark, as the system"), key("← → ↑ ↓", "move in the heatmap, and in a table of throughput"), key("Enter", "open the cell"), key("Esc", "leave a field, or go back from a cell"), key("?", "this help"))),
     h("p", null, "Drag over a chart to look closer. The address of the page holds all that is chosen: share it."),
     h("p", null, ["violated", "at_risk", "ok", "no_data"].map((s) => [badge(s), " "]), "are the verdicts on the window that closed last."),
     h("p", null, "At risk: the resolution of the input cannot tell whether the promise is kept, or the error budget is spent too fast. Budget left is of the SLO's whole time window, and of what was observed of it."),

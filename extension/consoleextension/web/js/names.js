@@ -14,6 +14,7 @@ const known = {
   burn: "slo.burn_rate",
   state: "slo.state",
   violations: "slo.violations",
+  incomplete: "slo.sli.incomplete",
   lag: "slo.evaluation.lag",
   observed: "slo.drift.observed",
   deviation: "slo.drift.deviation",
@@ -31,7 +32,7 @@ const patterns = Object.entries(known).map(([key, name]) => [key, pattern(name)]
 
 /** Asks which of the metrics exist in a time range: {value: "slo_sli_value", …, all: [names]}. */
 export async function discover(client, range) {
-  const all = await client.values("__name__", `{__name__=~"(slo|gpu|hw|nvidia|cuda)[._].+|llm[._]throughput.*"}`, range);
+  const all = await client.values("__name__", `{__name__=~"(slo|gpu|hw|nvidia|cuda|otelcol_gpu_guard)[._].+|llm[._]throughput.*"}`, range);
   const names = { all };
   for (const name of all) {
     for (const [key, re] of patterns) if (re.test(name)) names[key] ??= name;

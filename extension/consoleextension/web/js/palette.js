@@ -15,6 +15,7 @@ export const states = {
   failed: { symbol: "✕", text: "failed", rank: 3 },
   predicted_failure: { symbol: "▲", text: "will fail", rank: 2 },
   active: { symbol: "▲", text: "active", rank: 2 },
+  incomplete: { symbol: "◐", text: "incomplete", rank: 2 },
   waiting: { symbol: "◔", text: "first window open", rank: 1 },
 };
 

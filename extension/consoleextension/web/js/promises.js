@@ -7,6 +7,7 @@ import * as format from "./format.js";
 import * as time from "./time.js";
 import { floorIds, isFloor, isShare, worseBy } from "./direction.js";
 import { current, hold, stride } from "./heard.js";
+import { leakLink, leaks, threats } from "./leaks.js";
 import { cellKey, dimensions, promise, selector } from "./names.js";
 import { opened } from "./opened.js";
 import { badge, chips, filterBar, matches, nothingYet, spark } from "./parts.js";
@@ -21,8 +22,8 @@ export function mount(root) {
   return {
     async update(app, client) {
       if (!app.names.state && !app.names.value) return replace(root, await nothingYet(app, client));
-      const [bar, { groups, waiting }, sparks] = await Promise.all([filterBar(app, client, app.names.state ? "state" : "value"), load(app, client), history(app, client)]);
-      last = { bar, groups, waiting, sparks };
+      const [bar, { groups, waiting }, sparks, lost] = await Promise.all([filterBar(app, client, app.names.state ? "state" : "value"), load(app, client), history(app, client), leaks(app, client)]);
+      last = { bar, groups, waiting, sparks, threatened: threats(lost) };
       show(root, app, last, open);
     },
     find(app) {
@@ -49,6 +50,7 @@ async function load(app, client) {
     ask("objective", {}, (g, v) => (g.objective = v)),
     ask("remaining", {}, (g, v) => (g.remaining = v)),
     ask("coverage", {}, (g, v) => (g.coverage = v)),
+    ask("incomplete", {}, (g) => (g.incomplete = true), " == 1"),
     ask("burn", { window: "1h" }, (g, v) => (g.burn = v)),
     ask("violations", {}, (g) => (g.violations = 0)),
   ]);
@@ -73,7 +75,7 @@ async function history(app, client) {
   return new Map(series.map(({ metric, values }) => [metric.slo_id, hold(values, stride([values], g.step))]));
 }
 
-function show(root, app, { bar, groups, waiting, sparks }, open) {
+function show(root, app, { bar, groups, waiting, sparks, threatened }, open) {
   const promises = new Map();
   for (const g of groups) {
     if (!matches(g.metric, app.state)) continue;
@@ -88,7 +90,7 @@ function show(root, app, { bar, groups, waiting, sparks }, open) {
       : h("div", { class: "scroll" }, h("table", { class: "promises cards" },
           h("caption", { class: "hidden" }, "Promises"),
           h("thead", null, h("tr", null, ["State", "Promise", "Value against objective", "In this range", "Budget left", "Burn (1 h)", "Violations"].map((n) => h("th", { scope: "col" }, n)))),
-          rows.map((gs) => body(gs, app, sparks.get(gs[0].metric.slo_id), open)))));
+          rows.map((gs) => body(gs, app, sparks.get(gs[0].metric.slo_id), threatened.get(gs[0].metric.slo_id), open)))));
 }
 
 /** Whether there is a verdict: a group that is idle says nothing of a promise of which another has one. */
@@ -116,10 +118,10 @@ function whole(gs) {
   const known = (key) => gs.filter((g) => Number.isFinite(g[key]));
   const least = known("remaining").sort((a, b) => a.remaining - b.remaining)[0], hottest = known("burn").sort((a, b) => b.burn - a.burn)[0];
   const violations = known("violations").reduce((sum, g) => sum + g.violations, 0);
-  return { ...gs[0], remaining: least?.remaining, coverage: least?.coverage, burn: hottest?.burn, violations: known("violations").length ? violations : undefined };
+  return { ...gs[0], incomplete: gs.some((g) => g.incomplete), remaining: least?.remaining, coverage: least?.coverage, burn: hottest?.burn, violations: known("violations").length ? violations : undefined };
 }
 
-function body(gs, app, values, open) {
+function body(gs, app, values, threat, open) {
   const [g] = gs, id = g.metric.slo_id, many = gs.length > 1, { service, name } = promise(g.metric);
   const bad = gs.filter((x) => stateOf(x.state).rank >= 2).length, idle = judged(g) ? gs.filter((x) => !judged(x)).length : 0;
   const tbody = h("tbody", null);
@@ -135,7 +137,7 @@ function body(gs, app, values, open) {
     }
     const where = many ? write({ ...app.state, view: "heatmap", f: { ...app.state.f, slo_id: id } }) : cellLink(app.state, g.metric, g.dims);
     replace(tbody,
-      row("promise", whole(gs), [h("a", { href: where, data: { key: id } }, h("strong", null, service), " ", name), h("span", { class: "muted class" }, g.metric.slo_class), toggle], values, app),
+      row("promise", whole(gs), [h("a", { href: where, data: { key: id } }, h("strong", null, service), " ", name), h("span", { class: "muted class" }, g.metric.slo_class), toggle, threat && threatens(app, id, threat)], values, app),
       open.has(id) && gs.slice(0, shownGroups).map((x) => row("group", x, h("a", { href: cellLink(app.state, x.metric, x.dims) }, Object.keys(x.dims).length ? chips(x.dims) : "all"), undefined, app)),
       open.has(id) && gs.length > shownGroups && h("tr", { class: "group" }, h("td", null), h("td", { colspan: 6, class: "muted" }, `and ${gs.length - shownGroups} more: filter, or open the heatmap`)));
   };
@@ -143,12 +145,18 @@ function body(gs, app, values, open) {
   return tbody;
 }
 
+/** That a leak will break it, with a link to the leak. */
+const threatens = (app, id, { leak, within }) => h("div", { class: "small" }, h("a", { class: "over", href: leakLink(app.state, leak), data: { key: `threat ${id}` } }, `a leak of GPU memory breaks it ${within > 0 ? `in ${format.duration(within)}` : "now"}`));
+
+/** That the window was judged without what a part has heard that is known. */
+const incomplete = () => h("div", { class: "small hot", title: "Somebody whose share is known had not told it when the window was judged: what is missing could have been good or bad." }, h("span", { "aria-hidden": "true" }, "◐ "), "incomplete: a part is away");
+
 function row(kind, g, title, values, app) {
   const unit = g.metric.unit, over = g.value === undefined ? undefined : (g.value - g.objective) / g.objective;
   const cell = (name, cls, ...content) => h("td", { class: cls, data: { name } }, content);
   const bounded = g.lower !== undefined && g.upper !== undefined && g.lower !== g.upper;
   return h("tr", { class: kind },
-    cell("", "state", badge(g.state ?? "no_data")),
+    cell("", "state", badge(g.state ?? "no_data"), g.incomplete && incomplete()),
     h(kind === "promise" ? "th" : "td", { scope: kind === "promise" ? "row" : undefined, class: "name" }, title),
     cell("Value", "value", h("div", null, h("span", { class: "big" }, format.value(g.value, unit)),
       over !== undefined && worseBy(g.metric) * over > 0 && h("span", { class: "over" }, ` ${isShare(g.metric) ? format.failures(worseBy(g.metric) * over) : `${format.percent(Math.abs(over))} ${isFloor(g.metric) ? "below" : "over"}`}`)),
