@@ -96,7 +96,7 @@ func (n *Names) keys() [4]key {
 // holds reports whether there is, or was, memory.
 func (p *Place) holds() bool { return p.used.Since() != 0 || p.live.Since() != 0 }
 
-// join gives traffic to the processes that it is of.
+// join gives traffic to the processes that it is of, and to their devices: what those have in use follows it, too.
 func (f *Fleet) join(o *observation) {
 	w := o.where
 	found, how, why := f.find(o)
@@ -115,6 +115,14 @@ func (f *Fleet) join(o *observation) {
 			p.Service = w.Service
 		}
 		f.loads(p, o)
+		if how == byDevice || o.kind >= Served {
+			continue
+		}
+		for _, place := range p.places {
+			if d := f.devices[ID{Host: p.Host, Device: place.Device}]; d != nil {
+				f.loads(d, o)
+			}
+		}
 	}
 }
 

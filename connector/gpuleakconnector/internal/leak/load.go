@@ -59,7 +59,7 @@ func (f *Fleet) loads(p *Process, o *observation) {
 		return
 	}
 	for _, place := range p.places {
-		for _, s := range []*trend.Series{&place.used, &place.live} {
+		for _, s := range [...]*trend.Series{&place.used, &place.live, &place.device} {
 			if s.Since() != 0 {
 				give(s, o.at, value)
 			}
