@@ -76,7 +76,7 @@ func (j *Judge) rests(s *Series, now int64) bool {
 // traffic is what was known of it last.
 func (s *Series) traffic() (running, cache float64) {
 	var hasRunning, hasCache bool
-	for i := len(s.cells) - 1; i >= 0 && !(hasRunning && hasCache); i-- {
+	for i := len(s.cells) - 1; i >= 0 && (!hasRunning || !hasCache); i-- {
 		c := &s.cells[i]
 		if c.loads > 0 && !hasRunning {
 			running, hasRunning = c.load/float64(c.loads), true
