@@ -128,6 +128,30 @@ func TestWhatCannotBeUsedIsCounted(t *testing.T) {
 	assert.Equal(t, int64(1), r.counted("points_refused")["late"])
 }
 
+// Scenario: two hosts leak, and the clock of one is ten minutes behind. Guarantees: with a lateness above that, each is told, in its own time; below it, what the one says is
+// late, all but the first of it is counted so, and the other is told all the same.
+func TestAHostWhoseClockIsBehindIsToldOrCounted(t *testing.T) {
+	f := func(lateness time.Duration, late int64, want map[any]float64) {
+		t.Helper()
+		r := newRig(t, func(c *Config) { c.Lateness = lateness })
+		for tick := range 4 * 120 {
+			h := float64(tick) / 120
+			r.clock = t0.Add(time.Duration(tick) * 30 * time.Second)
+			r.send(leaking(h).Metrics)
+			s := newScrape(r.clock.Add(-10*time.Minute)).put("nvidia.gpu.process.memory.usage", 40*gib*(1+0.01*h), "hw.id", "GPU-9", "process.pid", 71)
+			s.ResourceMetrics().At(0).Resource().Attributes().PutStr("host.name", "node-2")
+			r.send(s.Metrics)
+		}
+		require.Len(t, r.records(), len(want))
+		for _, record := range r.records() {
+			assert.InDelta(t, want[record.Attributes().AsRaw()["host.name"]], record.Timestamp().AsTime().Sub(t0).Hours(), 0.2)
+		}
+		assert.Equal(t, late, r.counted("points_refused")["late"])
+	}
+	f(11*time.Minute, 0, map[any]float64{"node-1": 3.3, "node-2": 3.3 - 1.0/6})
+	f(30*time.Second, 479, map[any]float64{"node-1": 3.3})
+}
+
 // known is a catalog.
 type known struct{ slos *openslo.Catalog }
 

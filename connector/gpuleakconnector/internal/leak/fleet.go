@@ -164,7 +164,10 @@ func (f *Fleet) Advance(watermark int64) {
 	every := int64(f.options.Trend.Every())
 	if f.judged == 0 && len(f.pending) > 0 {
 		first := slices.MinFunc(f.pending, func(a, b observation) int { return cmp.Compare(a.at, b.at) }).at
-		f.judged = first - first%every
+		if first -= first % every; watermark < first+every {
+			return // what is older may still come
+		}
+		f.judged = first
 	}
 	if f.judged == 0 || watermark < f.judged+every {
 		return
