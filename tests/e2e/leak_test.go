@@ -32,18 +32,38 @@ receivers:
         - {job_name: chat, scrape_interval: 1s, static_configs: [{targets: [%[2]q]}]}
 connectors:
   slo: {lateness: 1s}
+  slo/cost: {lateness: 1s}
   gpu_leak: {catalog: slo_catalog, min_duration: 1m, lateness: 2s, idle_timeout: 5s, process_ttl: 5s}
 exporters:
   nop:
   file: {path: %[1]s/events.jsonl, flush_interval: 100ms}
+  file/cost: {path: %[1]s/metrics.jsonl, flush_interval: 100ms}
 service:
   extensions: [slo_catalog]
   pipelines:
     metrics: {receivers: [nvidia_gpu, prometheus], exporters: [slo, gpu_leak]}
     metrics/slo: {receivers: [slo], exporters: [gpu_leak, nop]}
-    metrics/leak: {receivers: [gpu_leak], exporters: [nop]}
+    metrics/leak: {receivers: [gpu_leak], exporters: [slo/cost]}
+    metrics/cost: {receivers: [slo/cost], exporters: [file/cost]}
     logs/leak: {receivers: [gpu_leak], exporters: [file]}
   telemetry: {metrics: {level: none}}
+`
+
+// memorySLO promises that a request takes no more than 8 TiB, which is kept for long.
+const memorySLO = `---
+apiVersion: openslo/v1
+kind: SLO
+metadata:
+  name: chat-memory
+  annotations: {otelcol-llm.dev/slo-id: "llm:chat:memory:request", otelcol-llm.dev/class: cost}
+spec:
+  service: chat
+  indicator:
+    metadata: {name: memory}
+    spec: {thresholdMetric: {metricSource: {type: opentelemetry, spec: {metric: gpu.memory.per_request, unit: bytes}}}}
+  timeWindow: [{duration: 28d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives: [{op: lte, value: 8796093022208, target: 0.99}]
 `
 
 // leakScenario leaks a quarter of a MiB with each request, and a MiB a simulated second, which is 30 of the wall's.
@@ -115,11 +135,11 @@ func leakEvents(t *testing.T, dir string) (all []plog.LogRecord) {
 }
 
 // Scenario: an engine leaks with time and with each request; the driver shows its process, and its /metrics know nothing of that. Then it is killed and started
-// anew. Guarantees: the leak is told once, of that process, with its rate, its cause, what each request leaves behind and the promise that it will
-// break; and it is over when the process has ended.
+// anew. Guarantees: the leak is told once, of that process, with its rate, its cause, what each request leaves behind and the promises that it will
+// break; the promise on the memory of a request is judged; and it is over when the process has ended.
 func TestALeakOfAnEngineIsToldAndIsOverWithIt(t *testing.T) {
 	dir, listen, control := t.TempDir(), spawn.FreeEndpoint(t), spawn.FreeEndpoint(t)
-	for name, text := range map[string]string{"scenario.yaml": leakScenario, "slo.yaml": strings.ReplaceAll(ttftSLO, "value: 800", "value: 60000")} {
+	for name, text := range map[string]string{"scenario.yaml": leakScenario, "slo.yaml": strings.ReplaceAll(ttftSLO, "value: 800", "value: 60000") + memorySLO} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	_, err := fakegpu.Build(dir)
@@ -153,11 +173,16 @@ func TestALeakOfAnEngineIsToldAndIsOverWithIt(t *testing.T) {
 	assert.InEpsilon(t, 30*(1<<20+2*262144), got["gpu.leak.rate"], 0.2)
 	assert.InEpsilon(t, (1<<20+2*262144)/2, got["gpu.leak.per_served_request"], 0.3)
 	assert.Positive(t, got["gpu.memory.per_request"])
-	assert.Equal(t, []any{"llm:chat:ttft:p95"}, got["slo.ids"])
-	assert.Equal(t, []any{"exhaustion"}, got["gpu.leak.slo_breaks_by"])
+	assert.Equal(t, []any{"llm:chat:ttft:p95", "llm:chat:memory:request"}, got["slo.ids"])
+	assert.Equal(t, []any{"exhaustion", "memory_per_request"}, got["gpu.leak.slo_breaks_by"])
 	assert.InEpsilon(t, got["gpu.leak.time_to_exhaustion"], got["gpu.leak.slo_breaks_in"].([]any)[0], 1e-9)
 	assert.Contains(t, opened.Body().Str(), fmt.Sprintf("process %d (llmsim) leaks", first))
 	assert.Greater(t, leaked, uint64(1<<30))
+
+	cost := &judge{t: t, dir: dir}
+	kept, ok := cost.newest("slo.sli.events", map[string]string{"slo_id": "llm:chat:memory:request", "slo_class": "cost", "outcome": "good"})
+	require.True(t, ok)
+	assert.Positive(t, kept.value)
 
 	e.stop()
 	e.start(listen, control)
