@@ -134,6 +134,31 @@ func TestALeakThatRestsByNightIsOneLeak(t *testing.T) {
 	f(daily, 0.2*gib) // which comes and goes faster than the leak grows
 }
 
+// Scenario: a process leaks 1 % an hour for a day, and then no more, though it goes on; nothing is known of its traffic. Guarantees: that is one leak, and it is over within
+// five hours.
+func TestALeakThatStopsIsOver(t *testing.T) {
+	for _, rho := range []float64{0, 0.9} {
+		for seed := range uint64(3) {
+			of := noisy(large, rho, between(40*gib, 49.6*gib, 24, 24))(rand.New(rand.NewPCG(seed, 1)))
+			j, s, last := NewJudge(DefaultOptions()), new(Series), OK
+			var changes []float64
+			for tick := range 48 * 120 {
+				at, h := t0+int64(tick)*int64(30*time.Second), float64(tick)/120
+				m := of(h)
+				if j.Add(s, at, m.bytes); tick%2 != 0 {
+					continue
+				}
+				if state := j.Judge(s, at, 80*gib-m.bytes).State; (state == Leaking) != (last == Leaking) {
+					changes, last = append(changes, h), state
+				}
+			}
+			assert.Len(t, changes, 2)
+			assert.Less(t, changes[0], 10.0)
+			assert.InDelta(t, 26.5, changes[1], 2.5)
+		}
+	}
+}
+
 // Scenario: a process that leaks begins anew, with the same process id. Guarantees: so does the verdict.
 func TestAProcessThatBeginsAnewDoesNotLeakYet(t *testing.T) {
 	w := watch(DefaultOptions(), noisy(small, 0.5, restarts(20*gib, 0.02, 5)), 1, 5.2, 80*gib)
