@@ -30,7 +30,7 @@ type Config struct {
 	Rules string `mapstructure:"rules"`
 	// Traffic names the metrics of engines.
 	Traffic TrafficConfig `mapstructure:"traffic"`
-	// Objects names the log events in which applications say what they make and release.
+	// Objects names the log events and spans in which applications say what they make and release.
 	Objects ObjectsConfig `mapstructure:"objects"`
 	// Lateness is how far event time may lag behind the newest of its source before it comes too late. Verdicts come this much later.
 	Lateness time.Duration `mapstructure:"lateness"`
@@ -69,6 +69,9 @@ type TrafficConfig struct {
 	Cache []string `mapstructure:"cache"`
 	// Served are counters of requests that are finished.
 	Served []string `mapstructure:"served"`
+	// Relation are attributes by which traffic that names no process, container, pod or device is that of the only process which has the
+	// same ones. Empty relates none.
+	Relation []string `mapstructure:"relation"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -76,15 +79,16 @@ type TrafficConfig struct {
 
 func defaultTraffic() TrafficConfig {
 	return TrafficConfig{
-		Running: []string{"vllm:num_requests_running", "sglang:num_running_reqs", "trtllm_num_requests_running"},
-		Cache:   []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage", "trtllm_kv_cache_utilization"},
-		Served:  []string{"vllm:request_success", "sglang:num_requests", "trtllm_request_success"},
+		Running:  []string{"vllm:num_requests_running", "sglang:num_running_reqs", "trtllm_num_requests_running"},
+		Cache:    []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage", "trtllm_kv_cache_utilization"},
+		Served:   []string{"vllm:request_success", "sglang:num_requests", "trtllm_request_success"},
+		Relation: []string{"host.name"},
 	}
 }
 
-// ObjectsConfig names log events.
+// ObjectsConfig names log events, spans and span events.
 type ObjectsConfig struct {
-	// Created and Destroyed are names of events.
+	// Created and Destroyed are their names.
 	Created   []string `mapstructure:"created"`
 	Destroyed []string `mapstructure:"destroyed"`
 	// Attribute says what was created or destroyed: engine, context or block.
@@ -127,6 +131,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Objects.Attribute == "" && len(c.Objects.Created) > 0 {
 		errs = append(errs, errors.New("objects::attribute: must not be empty: it says what was created"))
+	}
+	if slices.Contains(c.Traffic.Relation, "") {
+		errs = append(errs, errors.New("traffic::relation: an attribute must not be empty: write one such as host.name"))
 	}
 	for _, name := range c.Objects.Created {
 		if slices.Contains(c.Objects.Destroyed, name) {

@@ -27,7 +27,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 	assert.Equal(t, &Config{
 		Catalog:     &other,
 		MinDuration: time.Hour, MinRise: 0.01, Rules: "testdata/rules.yaml",
-		Traffic:  TrafficConfig{Running: []string{"running"}, Cache: []string{"cache"}, Served: []string{"served"}},
+		Traffic:  TrafficConfig{Running: []string{"running"}, Cache: []string{"cache"}, Served: []string{"served"}, Relation: []string{"host.id", "service.name"}},
 		Objects:  ObjectsConfig{Created: []string{"made"}, Destroyed: []string{"gone"}, Attribute: "what"},
 		Lateness: 5 * time.Second, IdleTimeout: 10 * time.Second, MaxLag: 10 * time.Minute, MaxProcesses: 1, MaxInputSeries: 2, MaxSources: 3,
 		ProcessTTL: time.Minute, TenantFrom: []string{"team"}, Storage: &diskID, CheckpointInterval: 20 * time.Second,
@@ -53,6 +53,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		"tenant_from: must name an attribute",
 		`metrics: unknown metric "gpu.leak.rat": did you mean gpu.leak.rate?`)
 	f("gpu_leak/objects", "objects::attribute: must not be empty", `objects: "made" stands in created and in destroyed: keep one`)
+	f("gpu_leak/relation", "traffic::relation: an attribute must not be empty")
 	f("gpu_leak/rise", "min rise: 1 is not in [0, 1)")
 	f("gpu_leak/rules", "rules: open testdata/none.yaml")
 	f("gpu_leak/null", "min_duration: is null")

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/shared"
 )
@@ -37,6 +38,14 @@ func (i *instance) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error
 func (i *instance) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	if i.feeds {
 		i.Engine().consumeLogs(ctx, ld)
+	}
+	return nil
+}
+
+// ConsumeTraces hears a batch, like ConsumeMetrics.
+func (i *instance) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	if i.feeds {
+		i.Engine().consumeTraces(ctx, td)
 	}
 	return nil
 }

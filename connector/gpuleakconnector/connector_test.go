@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/connector/connectortest"
@@ -90,7 +91,7 @@ func TestALeakLooksAsTheContractSays(t *testing.T) {
 }
 
 func TestWhatCannotBeUsedIsCounted(t *testing.T) {
-	r := newRig(t, nil)
+	r := newRig(t, func(c *Config) { c.Traffic.Relation = nil })
 	at := t0.Add(23 * time.Hour)
 	send := func(s scrape) { r.send(s.Metrics) }
 	send(newScrape(at).put("cuda.memory.live", 5, "process.pid", 1).put("cpu", 1))
@@ -127,6 +128,30 @@ func TestWhatCannotBeUsedIsCounted(t *testing.T) {
 	assert.Equal(t, int64(1), r.counted("points_refused")["late"])
 }
 
+// Scenario: two hosts leak, and the clock of one is ten minutes behind. Guarantees: with a lateness above that, each is told, in its own time; below it, what the one says is
+// late, all but the first of it is counted so, and the other is told all the same.
+func TestAHostWhoseClockIsBehindIsToldOrCounted(t *testing.T) {
+	f := func(lateness time.Duration, late int64, want map[any]float64) {
+		t.Helper()
+		r := newRig(t, func(c *Config) { c.Lateness = lateness })
+		for tick := range 4 * 120 {
+			h := float64(tick) / 120
+			r.clock = t0.Add(time.Duration(tick) * 30 * time.Second)
+			r.send(leaking(h).Metrics)
+			s := newScrape(r.clock.Add(-10*time.Minute)).put("nvidia.gpu.process.memory.usage", 40*gib*(1+0.01*h), "hw.id", "GPU-9", "process.pid", 71)
+			s.ResourceMetrics().At(0).Resource().Attributes().PutStr("host.name", "node-2")
+			r.send(s.Metrics)
+		}
+		require.Len(t, r.records(), len(want))
+		for _, record := range r.records() {
+			assert.InDelta(t, want[record.Attributes().AsRaw()["host.name"]], record.Timestamp().AsTime().Sub(t0).Hours(), 0.2)
+		}
+		assert.Equal(t, late, r.counted("points_refused")["late"])
+	}
+	f(11*time.Minute, 0, map[any]float64{"node-1": 3.3, "node-2": 3.3 - 1.0/6})
+	f(30*time.Second, 479, map[any]float64{"node-1": 3.3})
+}
+
 // known is a catalog.
 type known struct{ slos *openslo.Catalog }
 
@@ -160,12 +185,34 @@ func TestALeakNamesThePromisesThatItWillBreak(t *testing.T) {
 	within := got["gpu.leak.slo_breaks_in"].([]any)
 	assert.InEpsilon(t, (64-41.3)/0.4*3600, within[0], 0.02)
 	assert.InEpsilon(t, (79-41.3)/0.4*3600, within[1], 0.02)
+	assert.Equal(t, []any{"memory_per_request", "exhaustion"}, got["gpu.leak.slo_breaks_by"])
 	assert.Contains(t, r.records()[0].Body().Str(), "; it will break llm:chat:memory:request in 5")
+
+	// Scenario: the slo connector tells besides that the latency promise burns at 28 with half of its budget left. Guarantees: it breaks by that.
+	r = newRig(t, func(c *Config) { id := component.MustNewID("slo_catalog"); c.Catalog = &id })
+	r.source = known{slos}
+	for tick := range 4 * 120 {
+		s := leaking(float64(tick) / 120)
+		s.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.name", "chat")
+		for _, group := range []string{"acme", "umbrella"} {
+			of := []any{"slo_id", "llm:chat:ttft:p95", "service", "chat", "slo_class", "latency", "target", "0.8000", "unit", "seconds", "tenant", group}
+			burn := map[string]float64{"acme": 28, "umbrella": 0.2}[group]
+			s.gauge("slo.burn_rate", burn, append(of, "window", "1h")...).gauge("slo.burn_rate", 90, append(of, "window", "5m")...)
+			s.gauge("slo.error_budget.remaining", map[string]float64{"acme": 0.5, "umbrella": 1}[group], of...)
+		}
+		r.send(s.Metrics)
+	}
+	require.Len(t, r.records(), 1)
+	got = r.records()[0].Attributes().AsRaw()
+	assert.Equal(t, []any{"llm:chat:ttft:p95", "llm:chat:memory:request"}, got["slo.ids"])
+	assert.InDelta(t, 12*3600, got["gpu.leak.slo_breaks_in"].([]any)[0], 1e-6)
+	assert.Equal(t, []any{"burn_rate", "memory_per_request"}, got["gpu.leak.slo_breaks_by"])
+	assert.Contains(t, r.records()[0].Body().Str(), "; it will break llm:chat:ttft:p95 in 12 hours, at the present burn rate, and 1 more")
 }
 
 // Scenario: an application says what it makes, once more after a request that was accepted in part.
 func TestWhatApplicationsSayOfTheirObjectsIsHeardOnce(t *testing.T) {
-	r := newRig(t, nil)
+	r := newRig(t, func(c *Config) { c.Traffic.Relation = nil })
 	at := t0.Add(23 * time.Hour)
 	say := func(event, what string, pid any, when time.Time) {
 		ld := plog.NewLogs()

@@ -9,6 +9,7 @@
 //	service:
 //	  pipelines:
 //	    metrics: {receivers: [nvidia_gpu, cuda_memory, prometheus], exporters: [gpu_leak]}
+//	    traces: {receivers: [otlp], exporters: [gpu_leak]} # where an application tells of its engines and contexts
 //	    metrics/leak: {receivers: [gpu_leak], exporters: [prometheus]}
 //	    logs/leak: {receivers: [gpu_leak], exporters: [otlp_http]}
 package gpuleakconnector

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/cause"
+	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/leak"
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/doctest"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
@@ -32,7 +33,7 @@ func TestDocumentationIsCurrent(t *testing.T) {
 
 func TestMetadataAgreesWithTheCode(t *testing.T) {
 	described := doctest.Metadata(t, "connector", NewFactory(), metadata.ScopeName,
-		map[component.StabilityLevel][]string{metadata.Stability: {"metrics_to_metrics", "metrics_to_logs", "logs_to_metrics", "logs_to_logs"}})
+		map[component.StabilityLevel][]string{metadata.Stability: {"metrics_to_metrics", "metrics_to_logs", "logs_to_metrics", "logs_to_logs", "traces_to_metrics", "traces_to_logs"}})
 	r := newRig(t, nil)
 	r.send(leaking(0).Metrics)
 	r.own.Dropped.Add(t.Context(), 1)
@@ -40,6 +41,7 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 	r.own.Refused.Add(t.Context(), 1)
 	r.own.Damaged.Add(t.Context(), 1)
 	r.own.Failed.Add(t.Context(), 1)
+	r.joins.count(leak.Ambiguous, 1)
 	r.own.Saved(t.Context(), time.Second, 1, true)
 	for name, want := range described {
 		got, err := r.tel.GetMetric("otelcol_" + name)
@@ -47,7 +49,7 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 		assert.Equal(t, want, doctest.Described{Description: got.Description, Unit: got.Unit})
 		doctest.Has(t, "`otelcol_"+name+"`")
 	}
-	assert.Len(t, described, 16)
+	assert.Len(t, described, 17)
 }
 
 func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {
@@ -55,7 +57,7 @@ func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {
 	of := defaultTraffic()
 	doctest.Settings(t, createDefaultConfig(), map[string]string{
 		"tenant_from": "`[k8s.namespace.name, service.namespace, service.name]`", "storage": "none", "catalog": "none", "metrics": "`{}`", "rules": "none", "guard": "none",
-		"running": list(of.Running), "cache": list(of.Cache), "served": list(of.Served),
+		"running": list(of.Running), "cache": list(of.Cache), "served": list(of.Served), "relation": list(of.Relation),
 		"created": list(defaultObjects().Created), "destroyed": list(defaultObjects().Destroyed),
 	})
 }

@@ -36,6 +36,7 @@ type engine struct {
 	metrics consumer.Metrics // nil where no pipeline takes them
 	logs    consumer.Logs
 	own     *frame.Telemetry
+	joins   *joinCounter
 	now     func() time.Time
 	tenants *tenant.Resolver
 	enabled emit.Enabled
@@ -50,11 +51,11 @@ type engine struct {
 	counters map[uint64]*counter
 	checked  time.Time // when silent counters were looked for
 	names    map[string]named
-	places   map[uint64]leak.Where // of series
-	said     map[uint64]int64      // event times of records that are not late yet, by what they say
-	results  emit.Pages            // until they are published
-	points   int                   // in results
-	lost     int64                 // points for which there was no room in results
+	places   map[uint64]*leak.Where // of series; none is changed
+	said     map[uint64]int64       // event times of records that are not late yet, by what they say
+	results  emit.Pages             // until they are published
+	points   int                    // in results
+	lost     int64                  // points for which there was no room in results
 	events   []leak.Event
 
 	outbox emit.Untold // of the one goroutine that publishes, then of Shutdown
@@ -70,7 +71,7 @@ func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
 	}
 	e := &engine{
 		cfg: cfg, id: set.ID, set: set.TelemetrySettings, now: time.Now, tenants: tenants, enabled: cfg.Metrics.Enabled(table),
-		rules: cause.Builtin(), names: map[string]named{}, places: map[uint64]leak.Where{},
+		rules: cause.Builtin(), names: map[string]named{}, places: map[uint64]*leak.Where{},
 	}
 	if cfg.Rules != "" {
 		if e.rules, err = cause.Read(cfg.Rules); err != nil {
@@ -79,6 +80,9 @@ func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
 	}
 	e.results = emit.Pages{Scope: metadata.ScopeName, On: e.enabled}
 	if e.own, err = frame.NewTelemetry(set.TelemetrySettings, ownMetrics); err != nil {
+		return nil, err
+	}
+	if e.joins, err = newJoinCounter(set.TelemetrySettings); err != nil {
 		return nil, err
 	}
 	e.keeper = newKeeper(e)
@@ -132,6 +136,7 @@ func (e *engine) begin() error {
 		Trend: e.cfg.trend(), Rules: e.rules, Objectives: e.objectives, MaxProcesses: e.cfg.MaxProcesses, TTL: e.cfg.ProcessTTL, Judged: e.judged, Gone: e.gone,
 	})
 	e.counters, e.said, e.events = map[uint64]*counter{}, map[uint64]int64{}, nil
+	e.joins.begin()
 	return nil
 }
 
@@ -143,7 +148,7 @@ func (e *engine) objectives() (all []leak.Objective) {
 	slos := e.source.Catalog().SLOs
 	for i := range slos {
 		slo := &slos[i]
-		o := leak.Objective{ID: slo.ID, Service: slo.Service}
+		o := leak.Objective{ID: slo.ID, Service: slo.Service, Window: slo.TimeWindow.Duration.Approx()}
 		if t := slo.Indicator.Threshold; t != nil && selection.SameMetric(perRequest.Name, t.Metric) {
 			if slo.Objective.Op == openslo.OpGTE || slo.Objective.Op == openslo.OpGT {
 				continue // growth does not break it

@@ -134,13 +134,15 @@ func record(r plog.LogRecord, ev *leak.Event) {
 	number("gpu.memory.per_request", ev.PerRequest)
 	number("gpu.memory.per_request.first_hour", ev.PerRequestFirst)
 	number("gpu.leak.per_served_request", ev.PerServed)
+	number("gpu.leak.kv_cache_headroom", ev.CacheFree)
 	m.PutDouble("gpu.leak.observed_for", ev.Span.Seconds())
 	m.PutBool("gpu.leak.at_equal_traffic", ev.Adjusted)
 	if len(ev.Promises) > 0 {
-		ids, within := m.PutEmptySlice(labels.SLOIDs), m.PutEmptySlice("gpu.leak.slo_breaks_in")
+		ids, within, by := m.PutEmptySlice(labels.SLOIDs), m.PutEmptySlice("gpu.leak.slo_breaks_in"), m.PutEmptySlice("gpu.leak.slo_breaks_by")
 		for _, p := range ev.Promises {
 			ids.AppendEmpty().SetStr(p.ID)
 			within.AppendEmpty().SetDouble(p.Within)
+			by.AppendEmpty().SetStr(p.By)
 		}
 	}
 	if ev.Cause != "" {

@@ -26,7 +26,9 @@ func NewFactory() connector.Factory {
 		connector.WithMetricsToMetrics(createMetricsToMetrics, metadata.Stability),
 		connector.WithMetricsToLogs(createMetricsToLogs, metadata.Stability),
 		connector.WithLogsToMetrics(createLogsToMetrics, metadata.Stability),
-		connector.WithLogsToLogs(createLogsToLogs, metadata.Stability))
+		connector.WithLogsToLogs(createLogsToLogs, metadata.Stability),
+		connector.WithTracesToMetrics(createTracesToMetrics, metadata.Stability),
+		connector.WithTracesToLogs(createTracesToLogs, metadata.Stability))
 }
 
 func createDefaultConfig() component.Config {
@@ -62,6 +64,14 @@ func createLogsToMetrics(_ context.Context, set connector.Settings, cfg componen
 
 func createLogsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {
 	return join(set, cfg, pipeline.SignalLogs, func(e *engine) { e.logs = next })
+}
+
+func createTracesToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Traces, error) {
+	return join(set, cfg, pipeline.SignalTraces, func(e *engine) { e.metrics = next })
+}
+
+func createTracesToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Traces, error) {
+	return join(set, cfg, pipeline.SignalTraces, func(e *engine) { e.logs = next })
 }
 
 func join(set connector.Settings, cfg component.Config, from pipeline.Signal, connect func(*engine)) (*instance, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/attrs"
 	"github.com/otelcol-llm/otelcol-llm/internal/delta"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
+	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
 )
 
@@ -25,6 +26,9 @@ var memory = map[string]leak.Kind{
 	"hw.gpu.memory.usage":             leak.DeviceUsed,
 	"nvidia.gpu.memory.unattributed":  leak.Unattributed,
 }
+
+// budgets are the metrics of promises, which the slo connector tells.
+var budgets = map[string]leak.Kind{"slo.burn_rate": leak.Burn, "slo.error_budget.remaining": leak.Remaining}
 
 // identity are attributes of a process that its results carry, as points and resources have them.
 var identity = []string{
@@ -51,6 +55,11 @@ func (e *engine) kindOf(name string) (kind leak.Kind, ok bool) {
 	}
 	for spec, of := range memory {
 		if selection.SameMetric(spec, name) {
+			kind, ok = of, true
+		}
+	}
+	for spec, of := range budgets {
+		if e.cfg.Catalog != nil && selection.SameMetric(spec, name) {
 			kind, ok = of, true
 		}
 	}
@@ -120,6 +129,9 @@ func (e *engine) point(b *intake.Batch, kind leak.Kind, p pmetric.NumberDataPoin
 	where := e.where(b, kind, p.Attributes())
 	b.Heard(at) // the batch knows by now what resource it is of
 	v, why := intake.Measured(p)
+	if kind == leak.Remaining {
+		v, why = balance(p)
+	}
 	if why != intake.None {
 		return why
 	}
@@ -131,8 +143,22 @@ func (e *engine) point(b *intake.Batch, kind leak.Kind, p pmetric.NumberDataPoin
 	return e.hear(at, kind, where, v)
 }
 
+// balance is what is left of a budget, which may be overspent.
+func balance(p pmetric.NumberDataPoint) (float64, intake.Reason) {
+	switch v := p.DoubleValue(); {
+	case p.ValueType() == pmetric.NumberDataPointValueTypeInt:
+		return float64(p.IntValue()), intake.None
+	case p.ValueType() != pmetric.NumberDataPointValueTypeDouble:
+		return 0, intake.NoValue
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return 0, intake.NotFinite
+	default:
+		return v, intake.None
+	}
+}
+
 // hear gives what was heard to the fleet, or says why it does not count.
-func (e *engine) hear(at int64, kind leak.Kind, where leak.Where, v float64) intake.Reason {
+func (e *engine) hear(at int64, kind leak.Kind, where *leak.Where, v float64) intake.Reason {
 	switch e.fleet.Hear(at, kind, where, v) {
 	case leak.Late:
 		return intake.Late
@@ -168,8 +194,11 @@ func (e *engine) added(b *intake.Batch, series uint64, p pmetric.NumberDataPoint
 }
 
 // where is what a point is about, the same for all points of a series.
-func (e *engine) where(b *intake.Batch, kind leak.Kind, point pcommon.Map) leak.Where {
+func (e *engine) where(b *intake.Batch, kind leak.Kind, point pcommon.Map) *leak.Where {
 	series := attrs.Combine(b.Source(point), uint64(kind), attrs.String(b.Metric.Name()))
+	if kind >= leak.Burn {
+		series = attrs.Combine(series, attrs.Hash(point)) // a source is the same whatever slo_schema has written on it
+	}
 	if w, known := e.places[series]; known {
 		return w
 	}
@@ -177,35 +206,77 @@ func (e *engine) where(b *intake.Batch, kind leak.Kind, point pcommon.Map) leak.
 		clear(e.places) // those that are in use come again
 	}
 	w := e.locate(b, kind, point)
-	w.Series = series
+	if w.Series == 0 {
+		w.Series = series
+	}
 	e.places[series] = w
 	return w
 }
 
-// locate finds what a point is about. A process is known by process.pid, which is that on the host; what has none is about a device.
-func (e *engine) locate(b *intake.Batch, kind leak.Kind, point pcommon.Map) leak.Where {
+// locate finds what a point is about. A process is known by process.pid, which is that on the host; what has none is about a device, or
+// about all processes of a container or a pod.
+func (e *engine) locate(b *intake.Batch, kind leak.Kind, point pcommon.Map) *leak.Where {
 	text := func(key string) string { return strings.Clone(b.Value(key, point)) } // not the memory of a batch
-	w := leak.Where{Device: text("hw.id")}
-	for _, key := range hosts {
-		if w.Host == "" {
-			w.Host = text(key)
+	switch {
+	case kind >= leak.Burn:
+		const span = "window"
+		return &leak.Where{
+			SLO: text(labels.SLOID), Window: text(span), Series: attrs.Combine(b.Source(pcommon.NewMap()), attrs.HashWithout(point, []string{span})),
 		}
-	}
-	if kind <= leak.Live || kind >= leak.Running {
-		w.PID = text("process.pid")
-	}
-	if kind >= leak.Running {
-		w.Service = text("service.name")
+	case kind >= leak.Running:
+		w := e.called(text)
+		w.Service, w.Device = text("service.name"), text("hw.id")
+		w.Instance = engineOf(text)
+		return w
+	case kind >= leak.Limit:
+		w := &leak.Where{Host: host(text), Device: text("hw.id")}
+		e.describe(w, text)
+		return w
+	default:
+		w := e.called(text)
+		w.Device, w.Executable = text("hw.id"), text("process.executable.name")
+		e.describe(w, text)
 		return w
 	}
-	if kind <= leak.Live {
-		w.Executable = text("process.executable.name")
+}
+
+// host is the one that attributes name.
+func host(text func(key string) string) string {
+	for _, key := range hosts {
+		if name := text(key); name != "" {
+			return name
+		}
 	}
+	return ""
+}
+
+// engineOf tells the engines apart that tell traffic.
+func engineOf(text func(key string) string) uint64 {
+	return attrs.Combine(attrs.String(text("service.name")), attrs.String(text("service.instance.id")))
+}
+
+// called is the process that attributes name, and by what else it is known.
+func (e *engine) called(text func(key string) string) *leak.Where {
+	w := &leak.Where{Host: host(text), PID: text("process.pid")}
+	n := &w.Names
+	n.Container, n.PodUID, n.Cluster = text("container.id"), text("k8s.pod.uid"), text("k8s.cluster.name")
+	if n.Namespace, n.Pod = text("k8s.namespace.name"), text("k8s.pod.name"); n.Namespace == "" || n.Pod == "" {
+		n.Namespace, n.Pod = text("namespace"), text("pod") // as a PodMonitor has them
+	}
+	var relation strings.Builder
+	for _, key := range e.cfg.Traffic.Relation {
+		relation.WriteString(key + "=" + text(key) + "\x00")
+	}
+	n.Relation = relation.String()
+	return w
+}
+
+// describe gives a place the labels that its results carry.
+func (e *engine) describe(w *leak.Where, text func(key string) string) {
 	keys := e.tenants.Keys()
 	for _, key := range slices.Concat(identity, keys) {
 		if v := text(key); v != "" && !slices.ContainsFunc(w.Labels, func(l leak.Label) bool { return l.Key == key }) {
 			w.Labels = append(w.Labels, leak.Label{Key: key, Value: v, Resource: slices.Contains(keys, key)})
 		}
 	}
-	return w
 }

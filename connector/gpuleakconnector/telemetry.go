@@ -3,6 +3,13 @@
 package gpuleakconnector
 
 import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/leak"
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 )
@@ -34,4 +41,32 @@ func (e *engine) sizes() {
 	e.own.Set(frame.Inputs, len(e.counters))
 	e.own.Set(processesGauge, e.fleet.Len())
 	e.own.Set(waitingGauge, e.fleet.Pending())
+	e.fleet.Unjoined(e.joins.count)
+}
+
+// joinCounter counts traffic that counted, and is of no process all the same: whether it is shows only when its time is judged.
+type joinCounter struct {
+	points  metric.Int64Counter
+	reasons map[leak.Unjoined]metric.MeasurementOption
+	told    map[leak.Unjoined]uint64
+}
+
+func newJoinCounter(set component.TelemetrySettings) (*joinCounter, error) {
+	points, err := set.MeterProvider.Meter(metadata.ScopeName).Int64Counter("otelcol_gpu_leak_traffic_unjoined", metric.WithUnit("{datapoint}"),
+		metric.WithDescription("Points of traffic and events of applications that are of no process, by reason."))
+	c := &joinCounter{points: points, reasons: map[leak.Unjoined]metric.MeasurementOption{}}
+	for _, why := range []leak.Unjoined{leak.NoProcess, leak.Ambiguous} {
+		c.reasons[why] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", why.String())))
+	}
+	return c, err
+}
+
+// begin is called with a fleet that has counted nothing.
+func (c *joinCounter) begin() { c.told = map[leak.Unjoined]uint64{} }
+
+func (c *joinCounter) count(why leak.Unjoined, n uint64) {
+	if n > c.told[why] {
+		c.points.Add(context.Background(), int64(n-c.told[why]), c.reasons[why])
+		c.told[why] = n
+	}
 }

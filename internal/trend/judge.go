@@ -75,6 +75,7 @@ type finding struct {
 	why                 Why     // besides shape
 	kept                float64 // of its slope, after a bend
 	adjusted            bool
+	takes               [explanations]float64 // of memory, that traffic explains: bytes by request, or by the whole KV cache
 }
 
 // Judge says what there is to say at a time, in event time, of a series of which so much memory is left to it and others; NaN where that
@@ -84,9 +85,15 @@ func (j *Judge) Judge(s *Series, now int64, left float64) Result {
 	raw, on, why := conclude(s.found[:last+1], &j.options, left)
 	r := Result{Why: why, Rate: unknown, Exhaustion: unknown, PerServed: math.NaN()}
 	before := s.verdict.state
+	if before == Leaking && raw < Leaking && !s.verdict.over(s.found[:last+1], raw, why) {
+		raw = Leaking
+	}
 	r.State = s.verdict.next(&j.options, raw, now, j.rests(s, now))
 	if r.State == Leaking && before != Leaking && on != nil {
-		s.verdict.proof = proof{Work: j.work(s, now-int64(on.span*1e9)), Bytes: s.last.Value}
+		s.verdict.proof = proof{
+			Rate: max(on.rate.Value, 0), Rise: max(on.rise, 0), Work: j.work(s, now-int64(on.span*1e9)), Bytes: s.last.Value, PerRunning: on.takes[byRunning], PerKV: on.takes[byCache],
+		}
+		s.verdict.proof.Running, s.verdict.proof.Cache = s.traffic()
 	}
 	if on != nil {
 		r.Rate, r.Adjusted, r.Span = on.rate, on.adjusted, time.Duration(on.span*1e9)
@@ -135,6 +142,7 @@ func (j *Judge) find(s *Series, v *view) finding {
 		v.y[i] -= base
 	}
 	separate, adjusted := j.sc.traffic(v.x, v.y, &v.explains)
+	f.takes = j.sc.takes
 	line := j.sc.theilSen(v.x, v.y)
 	inflation := j.sc.inflation(v.x, v.y, line) / max(separate, inseparable)
 	f.adjusted, f.rate.Value = adjusted, line.slope

@@ -92,7 +92,7 @@ func TestACacheThatFillsNearlyAllIsSoonNoLeak(t *testing.T) {
 }
 
 // Scenario: each request leaves 0.2 MiB behind, and there are requests by day only, for nine hours, or more and fewer of them. Guarantees: the
-// leak is found on the first day, and is one leak for three days: it rests by night. When it is mended, though the process goes on, it is over
+// leak is found on the first day, and is one leak for three days, also where requests take memory while they run: it rests by night. When it is mended, though the process goes on, it is over
 // within a day's work.
 func TestALeakThatRestsByNightIsOneLeak(t *testing.T) {
 	office := func(r *rand.Rand, h float64) float64 {
@@ -101,7 +101,7 @@ func TestALeakThatRestsByNightIsOneLeak(t *testing.T) {
 		}
 		return 0
 	}
-	f := func(traffic func(*rand.Rand, float64) float64) {
+	f := func(traffic func(*rand.Rand, float64) float64, perRequest float64) {
 		t.Helper()
 		r := rand.New(rand.NewPCG(1, 1))
 		j, s, leaked, changes, last := NewJudge(DefaultOptions()), new(Series), 0.0, 0, OK
@@ -111,7 +111,7 @@ func TestALeakThatRestsByNightIsOneLeak(t *testing.T) {
 			if h < 72 {
 				leaked += n / 2 * 0.2 * mib
 			}
-			j.Add(s, at, 40*gib+leaked+r.NormFloat64()*small)
+			j.Add(s, at, 40*gib+leaked+n*perRequest+r.NormFloat64()*small)
 			j.Running(s, at, n)
 			if tick%6 != 0 {
 				continue
@@ -127,8 +127,36 @@ func TestALeakThatRestsByNightIsOneLeak(t *testing.T) {
 		}
 		assert.Equal(t, 2, changes)
 	}
-	f(office)
-	f(func(r *rand.Rand, h float64) float64 { return math.Round(day(r, h, 6)) })
+	daily := func(r *rand.Rand, h float64) float64 { return math.Round(day(r, h, 6)) }
+	f(office, 0)
+	f(daily, 0)
+	f(office, 0.2*gib)
+	f(daily, 0.2*gib) // which comes and goes faster than the leak grows
+}
+
+// Scenario: a process leaks 1 % an hour for a day, and then no more, though it goes on; nothing is known of its traffic. Guarantees: that is one leak, and it is over within
+// five hours.
+func TestALeakThatStopsIsOver(t *testing.T) {
+	for _, rho := range []float64{0, 0.9} {
+		for seed := range uint64(3) {
+			of := noisy(large, rho, between(40*gib, 49.6*gib, 24, 24))(rand.New(rand.NewPCG(seed, 1)))
+			j, s, last := NewJudge(DefaultOptions()), new(Series), OK
+			var changes []float64
+			for tick := range 48 * 120 {
+				at, h := t0+int64(tick)*int64(30*time.Second), float64(tick)/120
+				m := of(h)
+				if j.Add(s, at, m.bytes); tick%2 != 0 {
+					continue
+				}
+				if state := j.Judge(s, at, 80*gib-m.bytes).State; (state == Leaking) != (last == Leaking) {
+					changes, last = append(changes, h), state
+				}
+			}
+			assert.Len(t, changes, 2)
+			assert.Less(t, changes[0], 10.0)
+			assert.InDelta(t, 26.5, changes[1], 2.5)
+		}
+	}
 }
 
 // Scenario: a process that leaks begins anew, with the same process id. Guarantees: so does the verdict.

@@ -47,6 +47,7 @@ type scratch struct {
 	slopes, sorted, residuals, ranks, sums, squares, costs []float64
 	order                                                  []int
 	columns                                                [explanations + 2][]float64
+	takes                                                  [explanations]float64 // that traffic was found to explain last
 }
 
 // theilSen fits y over x, which rises. There are at least two values. The slopes of all pairs are left in sc.slopes.

@@ -21,6 +21,7 @@ const inseparable = 0.05
 // trend is known by varies 1/left as much. y is changed in place.
 func (sc *scratch) traffic(x, y []float64, explains *[explanations][]float64) (left float64, used bool) {
 	var in [explanations]bool
+	sc.takes = [explanations]float64{}
 	for k, e := range explains {
 		in[k] = len(e) > 0 && spread(e) > 0
 	}
@@ -83,7 +84,7 @@ func (sc *scratch) traffic(x, y []float64, explains *[explanations][]float64) (l
 			if !in[k] || of[k] == 0 {
 				continue
 			}
-			used = true
+			used, sc.takes[k] = true, of[k]
 			m := mean(e)
 			for i := range y {
 				y[i] -= of[k] * (e[i] - m)

@@ -28,24 +28,64 @@ type verdict struct {
 	proof proof
 }
 
-// proof is how much work a process did while it was found to leak, in requests that ran times seconds, and what memory it had then.
+// proof is what a leak was found by: how fast it grew and by how much, how much work was done meanwhile, in requests that ran times
+// seconds, and what memory and traffic there were then.
 type proof struct {
-	_           struct{} `cbor:",toarray"`
-	Work, Bytes float64
+	_                 struct{} `cbor:",toarray"`
+	Rate, Rise, Work  float64
+	Bytes             float64
+	Running, Cache    float64 // of traffic
+	PerRunning, PerKV float64 // bytes that traffic was found to take
 }
 
 // idle is how many times the work that a leak was found by has to be done without one before it is over: one that follows requests rests
 // at night, and is not over.
 const idle = 2
 
-// rests reports whether a process that was found to leak has not worked enough since to be found not to, and has given nothing back.
+// over reports whether there is evidence that a leak has ended: that memory grows no more, or not half as fast. That no growth can be proved now is none:
+// where traffic rises or falls as steadily as time goes by, nothing can be told for hours.
+func (v *verdict) over(found []finding, now State, why Why) bool {
+	if now == Plateau || why == Returning {
+		return true
+	}
+	for level := mainLevel; level < len(found); level++ {
+		if f := &found[level]; f.known && f.rate.High < v.proof.Rate/2 {
+			return true
+		}
+	}
+	return false
+}
+
+// rests reports whether a process that was found to leak has not worked enough since to be found not to, and has given nothing back that traffic
+// would not.
 func (j *Judge) rests(s *Series, now int64) bool {
 	v := &s.verdict
 	since := v.better
 	if since == 0 {
 		since = now
 	}
-	return v.state == Leaking && v.proof.Work > 0 && s.last.Value >= v.proof.Bytes && j.work(s, since) < idle*v.proof.Work
+	p := &v.proof
+	if v.state != Leaking || p.Work == 0 || j.work(s, since) >= idle*p.Work {
+		return false
+	}
+	running, cache := s.traffic()
+	fallen := p.PerRunning*max(p.Running-running, 0) + p.PerKV*max(p.Cache-cache, 0)
+	return s.last.Value+fallen >= p.Bytes-p.Rise/2
+}
+
+// traffic is what was known of it last.
+func (s *Series) traffic() (running, cache float64) {
+	var hasRunning, hasCache bool
+	for i := len(s.cells) - 1; i >= 0 && (!hasRunning || !hasCache); i-- {
+		c := &s.cells[i]
+		if c.loads > 0 && !hasRunning {
+			running, hasRunning = c.load/float64(c.loads), true
+		}
+		if c.caches > 0 && !hasCache {
+			cache, hasCache = c.cache/float64(c.caches), true
+		}
+	}
+	return running, cache
 }
 
 // work is how much a process has done since a time.

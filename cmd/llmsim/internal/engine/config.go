@@ -55,6 +55,8 @@ type Conditions struct {
 	Slowdown float64
 	// Leaked is the memory of its GPU, in bytes, that nobody gives back. It does not change what the engine does.
 	Leaked float64
+	// LeaksPerRequest is what each request that is finished now leaves behind besides. It is given back when this is 0.
+	LeaksPerRequest float64
 }
 
 // DefaultConfig is what an engine has unless told otherwise.

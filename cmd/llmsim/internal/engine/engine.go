@@ -23,6 +23,8 @@ type Engine struct {
 	next   time.Duration
 	inStep bool
 	batch  []share // the step in flight
+
+	left float64 // by finished requests, in bytes
 }
 
 // share is one sequence's part of a step.
@@ -76,6 +78,19 @@ func (e *Engine) Next() time.Duration { return e.next }
 
 // InFlight is the number of requests that wait or run.
 func (e *Engine) InFlight() int { return e.waiting.len() + len(e.running) }
+
+// Leaked is the memory of its GPU, in bytes, that nobody gives back at a time that
+// was reached.
+func (e *Engine) Leaked(now time.Duration) float64 {
+	if e.cfg.Conditions == nil {
+		return 0
+	}
+	c := e.cfg.Conditions(now)
+	if c.LeaksPerRequest == 0 {
+		return c.Leaked
+	}
+	return c.Leaked + e.left
+}
 
 // Stats returns a copy of all counters, which the caller owns.
 func (e *Engine) Stats() Stats {
@@ -148,6 +163,13 @@ func (e *Engine) endStep(now time.Duration) {
 
 // leave takes the finished out of the running, keeping the order of the rest.
 func (e *Engine) leave(now time.Duration) {
+	leaves := 0.0
+	if e.cfg.Conditions != nil {
+		leaves = e.cfg.Conditions(now).LeaksPerRequest
+	}
+	if leaves == 0 {
+		e.left = 0 // the process began anew
+	}
 	rest := e.running[:0]
 	for _, s := range e.running {
 		if s.generated < s.fate.tokens {
@@ -156,6 +178,7 @@ func (e *Engine) leave(now time.Duration) {
 		}
 		e.pool.release(s.blocks)
 		s.blocks = nil
+		e.left += leaves
 		e.stats.finish(s, now, e.cfg.ReportAborts)
 		if e.cfg.OnFinish != nil {
 			e.cfg.OnFinish(s.record(now))

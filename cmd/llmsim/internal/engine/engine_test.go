@@ -347,3 +347,25 @@ func BenchmarkFleet(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(steps), "ns/step")
 }
+
+// Guarantees: what requests leave behind adds up by request, and is given back when the fault ends.
+func TestRequestsLeaveBehindWhatAFaultSays(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Conditions = func(now time.Duration) Conditions {
+		if now < time.Hour {
+			return Conditions{Leaked: 5, LeaksPerRequest: 100}
+		}
+		return Conditions{}
+	}
+	e := New(cfg)
+	for i := range 7 {
+		at := time.Duration(i) * time.Minute
+		e.AdvanceTo(at)
+		require.True(t, e.Submit(Request{ID: uint64(i), Arrival: at, PromptTokens: 10, OutputTokens: 5}))
+	}
+	e.AdvanceTo(30 * time.Minute)
+	assert.InDelta(t, 705, e.Leaked(30*time.Minute), 0)
+	e.AdvanceTo(2 * time.Hour)
+	assert.Zero(t, e.Leaked(2*time.Hour))
+	assert.Zero(t, New(DefaultConfig()).Leaked(0))
+}

@@ -60,8 +60,18 @@ func TestALeakGrowsUntilItEnds(t *testing.T) {
 	assert.Equal(t, engine.Conditions{Leaked: 9040}, at("v2", 19), "two at once add up")
 	assert.Equal(t, engine.Conditions{Leaked: 100}, at("v2", 25), "it is given back")
 	assert.Equal(t, engine.Conditions{Leaked: 40}, at("v1", 19))
-	_, err := read(t, "{kind: leak}", 30)
-	assert.ErrorContains(t, err, "rate: missing")
+}
+
+func TestWhatIsTakenInBlocksUpToALimit(t *testing.T) {
+	f := func(text string, sec float64, want engine.Conditions) {
+		t.Helper()
+		assert.Equal(t, want, Schedule{must(t, text)}.For(nil)(time.Duration(sec*1e9)))
+	}
+	f("{kind: leak, rate: 10, block: 100}", 9, engine.Conditions{})
+	f("{kind: leak, rate: 10, block: 100}", 25, engine.Conditions{Leaked: 200})
+	f("{kind: leak, rate: 10, limit: 150}", 14, engine.Conditions{Leaked: 140})
+	f("{kind: leak, rate: 10, limit: 150}", 100, engine.Conditions{Leaked: 150})
+	f("{kind: leak, rate: 1, per_request: 7}", 2, engine.Conditions{Leaked: 2, LeaksPerRequest: 7})
 }
 
 func TestWallTimesBecomeSimulatedOnes(t *testing.T) {
@@ -93,6 +103,9 @@ func TestProblemsOfAFault(t *testing.T) {
 	f("{kind: gremlins}", `f.yaml: kind: "gremlins" is not one of latency, leak`)
 	f("{factor: 3}", `f.yaml: kind: "" is not one of latency, leak`)
 	f("{kind: latency}", "f.yaml: factor: missing")
+	f("{kind: leak}", "f.yaml: rate: missing; want bytes a simulated second, such as 1048576, or bytes for each request in per_request")
+	f("{kind: leak, per_request: 1, limit: 5}", "f.yaml: rate: missing; block and limit are those of what is taken as time goes by")
+	f("{kind: leak, rate: -1}", "f.yaml: rate: -1 is not in [0, 1e+12]")
 	f("{kind: latency, factor: 0}", "f.yaml: factor: 0 is not in [0.01, 1000]")
 	f("{kind: latency, factor: 2, from: 20s, until: 10s}", "f.yaml: until: 10s is not after from, 20s")
 	f("{kind: latency, factor: 2, clock: sun}", `f.yaml: clock: "sun" is not one of simulated, wall`)

@@ -67,9 +67,9 @@ type FaultStatus struct {
 func (s *Simulation) Status() Status {
 	s.mu.Lock()
 	now, done, arrived := s.fleet.Now(), s.fleet.Done(), s.fleet.Arrived()
-	stats := make([]engine.Stats, len(s.fleet.Replicas))
+	stats, leaked := make([]engine.Stats, len(s.fleet.Replicas)), make([]float64, len(s.fleet.Replicas))
 	for i, r := range s.fleet.Replicas {
-		stats[i] = r.Engine.Stats()
+		stats[i], leaked[i] = r.Engine.Stats(), r.Engine.Leaked(now)
 	}
 	s.mu.Unlock()
 
@@ -89,9 +89,7 @@ func (s *Simulation) Status() Status {
 			Requests:     requestsOf(st),
 			KVCacheUsage: 1 - float64(st.FreeBlocks)/float64(st.TotalBlocks),
 			Preemptions:  st.Preemptions,
-		}
-		if ails := s.faults.For(rep.Labels); ails != nil {
-			one.LeakedBytes = uint64(ails(now).Leaked)
+			LeakedBytes:  uint64(leaked[i]),
 		}
 		out.Replicas = append(out.Replicas, one)
 		out.Requests.add(one.Requests)

@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -102,14 +103,33 @@ func parse(path string, data []byte) (Rules, error) {
 	}
 	d := yaml.NewDecoder(strings.NewReader(string(data)))
 	d.KnownFields(true)
-	if err := d.Decode(&file); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := d.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w: a rule has cause, when, text and verify", path, err)
+	}
+	if len(file.Rules) == 0 {
+		return nil, fmt.Errorf("%s: rules: must have at least one rule, with cause, when, text and verify", path)
 	}
 	var errs []error
 	for i := range file.Rules {
-		errs = append(errs, file.Rules[i].check(fmt.Sprintf("%s: rules[%d]", path, i)))
+		at := fmt.Sprintf("%s: rules[%d]", path, i)
+		errs = append(errs, file.Rules[i].check(at))
+		for before := range i {
+			if file.Rules[before].covers(&file.Rules[i]) {
+				errs = append(errs, fmt.Errorf("%s: %s: never decides, since rules[%d], %s, holds whenever it does: put it before that one", at, file.Rules[i].Cause, before, file.Rules[before].Cause))
+			}
+		}
 	}
 	return file.Rules, errors.Join(errs...)
+}
+
+// covers reports whether a rule holds whenever another one does.
+func (r *Rule) covers(other *Rule) bool {
+	for key, want := range r.When {
+		if other.When[key] != want {
+			return false
+		}
+	}
+	return len(r.When) > 0
 }
 
 func (r *Rule) check(at string) error {

@@ -28,6 +28,7 @@ type Event struct {
 	// NaN does not stand in a checkpoint: what is not known is below 0.
 	Memory, Left, Rate, RateLow, RateHigh, Exhaustion, ExhaustionLow, ExhaustionHigh float64
 	PerRequest, PerRequestFirst, PerServed                                           float64
+	CacheFree                                                                        float64 // share of the KV cache
 	Span                                                                             time.Duration
 	Adjusted                                                                         bool
 	Cause, Explanation, Verify, Text                                                 string
@@ -55,7 +56,8 @@ func (f *Fleet) openOrClose(p *Process, at int64) {
 	}
 	switch {
 	case worst != nil && p.open == nil:
-		p.open = &opened{ID: identify(p, at), At: at, Device: worst.Device}
+		p.leaks++
+		p.open = &opened{ID: identify(p), At: at, Device: worst.Device}
 		f.put(f.event(p, worst, at, true, ""))
 	case worst == nil && p.open != nil:
 		f.end(p, at, "memory does not grow any more")
@@ -68,9 +70,18 @@ func (f *Fleet) end(p *Process, at int64, why string) {
 	p.open = nil
 }
 
-// identify is the same for the same leak, whoever judges it and however often.
-func identify(p *Process, at int64) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", p.Host, p.PID, p.Device, at))
+// identify is the same for the same leak, whoever judges it and however often: it is the process, by its beginning, and how many leaks it
+// has had. When it was found is no part of it, since a crash loses some of what was heard, and the verdict comes a little later then.
+func identify(p *Process) string {
+	since := int64(math.MaxInt64)
+	for _, place := range p.places {
+		for _, s := range []*trend.Series{&place.used, &place.live} {
+			if at := s.Since(); at != 0 {
+				since = min(since, at)
+			}
+		}
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %d", p.Host, p.PID, p.Device, since, p.leaks))
 	return hex.EncodeToString(sum[:12])
 }
 
@@ -100,7 +111,10 @@ func (f *Fleet) event(p *Process, place *Place, at int64, isOpen bool, why strin
 		Memory: place.Memory(), Left: known(place.left), Rate: known(r.Rate.Value), RateLow: known(r.Rate.Low), RateHigh: known(r.Rate.High),
 		Exhaustion: known(r.Exhaustion.Value), ExhaustionLow: known(r.Exhaustion.Low), ExhaustionHigh: known(r.Exhaustion.High),
 		PerRequest: known(r.PerRequest), PerRequestFirst: known(r.PerRequestFirst), PerServed: known(r.PerServed),
-		Span: r.Span, Adjusted: r.Adjusted,
+		Span: r.Span, Adjusted: r.Adjusted, CacheFree: -1,
+	}
+	if len(p.load.cache) > 0 {
+		ev.CacheFree = max(1-greatest(p.load.cache), 0)
 	}
 	if !isOpen {
 		ev.Text = why
@@ -111,7 +125,7 @@ func (f *Fleet) event(p *Process, place *Place, at int64, isOpen bool, why strin
 		ev.Verify = cause.Explain(c.Verify, p.PID, place.Device)
 	}
 	if f.options.Objectives != nil {
-		ev.Promises = breaks(place, f.options.Objectives())
+		ev.Promises = f.breaks(place, f.options.Objectives(), at)
 	}
 	ev.Text = text(&ev)
 	return ev
@@ -143,7 +157,16 @@ func text(ev *Event) string {
 		}
 	}
 	if len(ev.Promises) > 0 {
-		fmt.Fprintf(&b, "; it will break %s in %s", ev.Promises[0].ID, hours(ev.Promises[0].Within))
+		first := ev.Promises[0]
+		switch {
+		case first.Within > 0:
+			fmt.Fprintf(&b, "; it will break %s in %s", first.ID, hours(first.Within))
+		default:
+			fmt.Fprintf(&b, "; %s is broken already", first.ID)
+		}
+		if first.By == ByBurn && first.Within > 0 {
+			b.WriteString(", at the present burn rate")
+		}
 		if more := len(ev.Promises) - 1; more > 0 {
 			fmt.Fprintf(&b, ", and %d more", more)
 		}

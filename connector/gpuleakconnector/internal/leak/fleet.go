@@ -12,53 +12,6 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/trend"
 )
 
-// Kind is what a point tells.
-type Kind uint8
-
-const (
-	// Used is what the driver counts for a process.
-	Used Kind = iota
-	// Live is what a process has allocated and not freed.
-	Live
-	// Limit and DeviceUsed are how much memory a device has and how much of it is in use.
-	Limit
-	DeviceUsed
-	// Unattributed is what is in use by no visible process.
-	Unattributed
-	// Running are requests that are worked on, Cache is the share of the KV cache that is in use, Served are requests that were finished
-	// since the last point.
-	Running
-	Cache
-	Served
-	// Engines, Contexts and Blocks are how many more of them were created than destroyed, +1 or -1.
-	Engines
-	Contexts
-	Blocks
-	kinds
-)
-
-// ID is a process on a host; without PID, it is a device, of which Device is the name.
-type ID struct {
-	_                 struct{} `cbor:",toarray"`
-	Host, PID, Device string
-}
-
-// Where is what a point is about.
-type Where struct {
-	Host, PID, Device string
-	Executable        string
-	Service           string  // service.name, for traffic
-	Labels            []Label // container, pod, tenant …; in order
-	Series            uint64  // tells what is to be added up of one process apart
-}
-
-// Label is an attribute of a process.
-type Label struct {
-	_          struct{} `cbor:",toarray"`
-	Key, Value string
-	Resource   bool // it stands on the resource of results
-}
-
 // Refusal says why a point does not count.
 type Refusal uint8
 
@@ -97,15 +50,19 @@ type Fleet struct {
 	processes map[ID]*Process
 	devices   map[ID]*Process // unattributed memory: a process without a PID
 	pending   []observation
+	joins     joins
+	origins   map[string]*origin // of traffic that is joined by a relation
+	budgets   budgets
 	judged    int64 // up to which event time, exclusively
 	events    []Event
 	evicted   uint64
+	unjoined  [unjoinedReasons]uint64
 }
 
 type observation struct {
 	at    int64
 	kind  Kind
-	where Where
+	where *Where
 	value float64
 }
 
@@ -114,13 +71,17 @@ type Process struct {
 	ID
 	Executable string
 	Service    string // whose requests it works on, as its traffic says; "" where that is not known
+	Names      Names
 	Labels     []Label
+	said       *Where // who it is, as the last point of the driver said, or of its allocations where there is none
+	driver     bool   // the driver tells of it
 	places     []*Place
 	load       load
 	objects    [3]trend.Series // engines, contexts, blocks
 	counts     [3]float64
 	heard      int64
 	open       *opened
+	leaks      uint32  // opened so far
 	limit      float64 // of a device; NaN where it is not known
 	used       float64
 }
@@ -140,7 +101,9 @@ type Place struct {
 
 // New returns a fleet that has heard nothing.
 func New(o Options) *Fleet {
-	return &Fleet{options: o, judge: trend.NewJudge(o.Trend), processes: map[ID]*Process{}, devices: map[ID]*Process{}}
+	return &Fleet{
+		options: o, judge: trend.NewJudge(o.Trend), processes: map[ID]*Process{}, devices: map[ID]*Process{}, origins: map[string]*origin{}, budgets: budgets{},
+	}
 }
 
 // Len is the number of processes and devices.
@@ -155,10 +118,10 @@ func (f *Fleet) Evicted() uint64 { return f.evicted }
 // Late is the event time before which everything is late.
 func (f *Fleet) Late() int64 { return f.judged }
 
-// Hear takes a point in. Where is kept.
-func (f *Fleet) Hear(at int64, kind Kind, where Where, value float64) Refusal {
+// Hear takes a point in. Where is kept, and must not change any more.
+func (f *Fleet) Hear(at int64, kind Kind, where *Where, value float64) Refusal {
 	switch {
-	case where.PID == "" && where.Device == "", kind <= Live && where.PID == "":
+	case !kind.names(where):
 		return Nowhere
 	case at < f.judged:
 		return Late
@@ -171,7 +134,7 @@ func (f *Fleet) Hear(at int64, kind Kind, where Where, value float64) Refusal {
 
 // room makes room for what a point is about, and reports whether there is some. It is made when the point is heard, so that one that
 // is heard counts.
-func (f *Fleet) room(kind Kind, w Where, at int64) bool {
+func (f *Fleet) room(kind Kind, w *Where, at int64) bool {
 	of, id := f.processes, ID{Host: w.Host, PID: w.PID}
 	if kind >= Limit && kind <= Unattributed {
 		of, id = f.devices, ID{Host: w.Host, Device: w.Device}
@@ -201,7 +164,10 @@ func (f *Fleet) Advance(watermark int64) {
 	every := int64(f.options.Trend.Every())
 	if f.judged == 0 && len(f.pending) > 0 {
 		first := slices.MinFunc(f.pending, func(a, b observation) int { return cmp.Compare(a.at, b.at) }).at
-		f.judged = first - first%every
+		if first -= first % every; watermark < first+every {
+			return // what is older may still come
+		}
+		f.judged = first
 	}
 	if f.judged == 0 || watermark < f.judged+every {
 		return
@@ -243,55 +209,60 @@ func (f *Fleet) quiet(at, until int64) int64 {
 
 // take gives a point to what it is about.
 func (f *Fleet) take(o *observation) {
-	w := &o.where
 	switch o.kind {
 	case Used, Live:
 		p := f.process(o)
-		place := p.place(w.Device)
+		place := p.place(o.where.Device)
 		p.heard, place.heard = max(p.heard, o.at), max(place.heard, o.at)
 		of := &place.used
 		if o.kind == Live {
 			of = &place.live
 		}
+		if of.Since() == 0 {
+			f.joins.stale = true // it holds memory from now on
+		}
 		f.judge.Add(of, o.at, o.value)
 	case Limit, DeviceUsed, Unattributed:
 		f.deviceTakes(o)
+	case Burn, Remaining:
+		f.budgets.take(o)
 	default:
-		if w.PID == "" {
-			f.loads(f.devices[ID{Host: w.Host, Device: w.Device}], o)
-			for _, p := range f.processes {
-				if !p.load.own && p.has(w.Device) && p.Host == w.Host {
-					f.loads(p, o)
-				}
-			}
-			return
-		}
-		if p := f.processes[ID{Host: w.Host, PID: w.PID}]; p != nil {
-			p.load.own = true
-			p.Service = cmp.Or(w.Service, p.Service)
-			f.loads(p, o)
-		}
+		f.join(o)
 	}
 }
 
-// process is that of a point, a new one where it is not known or another program has its PID now.
+// process is that of a point, a new one where it is not known or another program or container has its PID now. Who it is, the driver's
+// points say where there are any: what the two say need not be spelled alike.
 func (f *Fleet) process(o *observation) *Process {
-	w := &o.where
+	w := o.where
 	id := ID{Host: w.Host, PID: w.PID}
 	p := f.processes[id]
-	if p != nil && p.Executable != "" && w.Executable != "" && p.Executable != w.Executable {
-		f.forget(p, o.at, "another program has its process id now")
-		p = nil
+	if p != nil && (p.said == w || o.kind == Live && p.driver) {
+		return p
+	}
+	if p != nil && p.driver == (o.kind == Used) {
+		switch {
+		case differ(p.Executable, w.Executable):
+			f.forget(p, o.at, "another program has its process id now")
+			p = nil
+		case differ(p.Names.Container, w.Names.Container):
+			f.forget(p, o.at, "another container has its process id now")
+			p = nil
+		}
 	}
 	if p == nil {
 		p = unheard(id, o.at)
 		f.processes[id] = p
 	}
+	p.said, p.driver = w, o.kind == Used
 	if w.Executable != "" {
 		p.Executable = w.Executable
 	}
 	if len(w.Labels) > 0 {
 		p.Labels = w.Labels
+	}
+	if names := p.Names.with(&w.Names); names != p.Names {
+		p.Names, f.joins.stale = names, true
 	}
 	return p
 }
@@ -330,10 +301,6 @@ func (p *Process) place(device string) *Place {
 	p.places = append(p.places, place)
 	slices.SortFunc(p.places, func(a, b *Place) int { return cmp.Compare(a.Device, b.Device) })
 	return place
-}
-
-func (p *Process) has(device string) bool {
-	return slices.ContainsFunc(p.places, func(at *Place) bool { return at.Device == device })
 }
 
 // sorted are processes or devices in a fixed order: what is told has one.

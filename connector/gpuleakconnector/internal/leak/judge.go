@@ -162,6 +162,7 @@ func (f *Fleet) forget(p *Process, at int64, why string) {
 		delete(f.devices, p.ID)
 	} else {
 		delete(f.processes, p.ID)
+		f.joins.stale = true
 	}
 	f.evicted++
 }

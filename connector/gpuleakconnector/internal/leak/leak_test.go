@@ -66,7 +66,7 @@ func newRig(t testing.TB, change func(*Options)) *rig {
 // hear takes a point that counts.
 func (r *rig) hear(at int64, kind Kind, w Where, v float64) {
 	r.t.Helper()
-	require.Equal(r.t, None, r.Hear(at, kind, w, v))
+	require.Equal(r.t, None, r.Hear(at, kind, &w, v))
 }
 
 func (r *rig) advance(to int64) {
@@ -322,14 +322,14 @@ func TestAReplayAndARestartSayTheSame(t *testing.T) {
 func TestLimitsRefuseAndLateIsLate(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.MaxProcesses = 1 })
 	r.hear(t0, Used, server, gib)
-	assert.Equal(t, Nowhere, r.Hear(t0, Used, gpu, gib))
-	assert.Equal(t, Nowhere, r.Hear(t0, Running, Where{Host: "a"}, 1))
+	assert.Equal(t, Nowhere, r.Hear(t0, Used, &gpu, gib))
+	assert.Equal(t, Nowhere, r.Hear(t0, Running, &Where{Host: "a"}, 1))
 	r.advance(t0 + int64(5*time.Minute))
-	assert.Equal(t, Full, r.Hear(t0+int64(6*time.Minute), Used, other, gib))
-	assert.Equal(t, Late, r.Hear(t0, Used, server, gib))
+	assert.Equal(t, Full, r.Hear(t0+int64(6*time.Minute), Used, &other, gib))
+	assert.Equal(t, Late, r.Hear(t0, Used, &server, gib))
 	r.hear(t0+int64(30*time.Minute), Limit, gpu, gib)
 	r.advance(t0 + int64(time.Hour))
-	assert.Equal(t, None, r.Hear(t0+int64(time.Hour), Used, other, gib), "the one is forgotten")
+	assert.Equal(t, None, r.Hear(t0+int64(time.Hour), Used, &other, gib), "the one is forgotten")
 	assert.Equal(t, uint64(1), r.Evicted())
 }
 

@@ -25,10 +25,15 @@ func TestWhateverComesTheFleetStaysWhole(t *testing.T) {
 			w := Where{
 				Host: "a", PID: rapid.SampledFrom([]string{"", "1", "2", "3", "4", "5", "6"}).Draw(rt, "pid"),
 				Device: rapid.SampledFrom([]string{"", "GPU-0", "GPU-1"}).Draw(rt, "device"), Executable: rapid.SampledFrom([]string{"", "x", "y"}).Draw(rt, "program"),
-				Series: rapid.Uint64Range(0, 3).Draw(rt, "series"),
+				Series: rapid.Uint64Range(0, 3).Draw(rt, "series"), Instance: rapid.Uint64Range(0, 2).Draw(rt, "instance"),
+				SLO: rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "slo"), Window: rapid.SampledFrom([]string{"", "1h", "2h"}).Draw(rt, "window"),
+				Names: Names{
+					Container: rapid.SampledFrom([]string{"", "c1", "c2"}).Draw(rt, "container"), Pod: rapid.SampledFrom([]string{"", "p1", "p2"}).Draw(rt, "pod"),
+					Namespace: "n", Relation: rapid.SampledFrom([]string{"", "r1", "r2"}).Draw(rt, "relation"),
+				},
 			}
 			at := now - rapid.Int64Range(0, int64(2*time.Minute)).Draw(rt, "late")
-			r.Hear(at, Kind(rapid.IntRange(0, int(kinds)-1).Draw(rt, "kind")), w, float64(rapid.IntRange(0, 1000).Draw(rt, "value")))
+			r.Hear(at, Kind(rapid.IntRange(0, int(kinds)-1).Draw(rt, "kind")), &w, float64(rapid.IntRange(0, 1000).Draw(rt, "value")))
 			if rapid.Bool().Draw(rt, "judge") {
 				r.advance(now - int64(30*time.Second))
 			}

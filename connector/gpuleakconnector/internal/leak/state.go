@@ -4,7 +4,9 @@ package leak
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/trend"
 )
@@ -16,19 +18,36 @@ type Head struct {
 	MinTime int64 // the duration by which series are cut: those of another one cannot be taken up
 	Events  []Event
 	Pending []PendingState
+	Origins []OriginState
+	Budgets []BudgetState
 }
 
 // PendingState is a point that waits for the watermark.
 type PendingState struct {
-	_       struct{} `cbor:",toarray"`
-	At      int64
-	Kind    Kind
-	Process ID
-	Series  uint64
-	Program string
-	Service string
-	Labels  []Label
-	Value   float64
+	_     struct{} `cbor:",toarray"`
+	At    int64
+	Kind  Kind
+	Where Where
+	Value float64
+}
+
+// OriginState are the engines of a relation at rest.
+type OriginState struct {
+	_                      struct{} `cbor:",toarray"`
+	Relation               string
+	First, Other           uint64
+	FirstHeard, OtherHeard int64
+}
+
+// BudgetState is an error budget at rest.
+type BudgetState struct {
+	_         struct{} `cbor:",toarray"`
+	SLO       string
+	Group     uint64
+	Heard     int64
+	Known     bool
+	Remaining float64
+	Burn      [len(burnWindows)]float64
 }
 
 // ProcessState is a process or a device at rest.
@@ -37,12 +56,15 @@ type ProcessState struct {
 	ID          ID
 	Program     string
 	Service     string
+	Names       Names
 	Labels      []Label
+	Driver      bool
 	Heard       int64
 	Limit, Used float64 // below 0 where they are not known
 	Open        *opened
-	Own         bool
-	Running, KV map[uint64]float64
+	Leaks       uint32
+	Told        [3]Told
+	Running, KV map[uint64]Load
 	Counts      [3]float64
 	Objects     [3]trend.SeriesState
 	Places      []PlaceState
@@ -63,10 +85,22 @@ const Shards = 16
 func (f *Fleet) State() (Head, map[int][]ProcessState) {
 	h := Head{Judged: f.judged, MinTime: int64(f.options.Trend.MinDuration), Events: append([]Event(nil), f.events...)}
 	for _, o := range f.pending {
-		w := &o.where
-		h.Pending = append(h.Pending, PendingState{
-			At: o.at, Kind: o.kind, Process: ID{Host: w.Host, PID: w.PID, Device: w.Device}, Series: w.Series, Program: w.Executable, Service: w.Service, Labels: w.Labels, Value: o.value,
-		})
+		h.Pending = append(h.Pending, PendingState{At: o.at, Kind: o.kind, Where: *o.where, Value: o.value})
+	}
+	for _, relation := range slices.Sorted(maps.Keys(f.origins)) {
+		o := f.origins[relation]
+		h.Origins = append(h.Origins, OriginState{Relation: relation, First: o.first, Other: o.other, FirstHeard: o.firstHeard, OtherHeard: o.otherHeard})
+	}
+	for _, slo := range slices.Sorted(maps.Keys(f.budgets)) {
+		groups := f.budgets[slo]
+		for _, group := range slices.Sorted(maps.Keys(groups)) {
+			b := groups[group]
+			st := BudgetState{SLO: slo, Group: group, Heard: b.heard, Known: !math.IsNaN(b.remaining), Burn: b.burn}
+			if st.Known {
+				st.Remaining = b.remaining
+			}
+			h.Budgets = append(h.Budgets, st)
+		}
 	}
 	shards := map[int][]ProcessState{}
 	for i := range Shards {
@@ -82,8 +116,8 @@ func (f *Fleet) State() (Head, map[int][]ProcessState) {
 
 func (p *Process) state() ProcessState {
 	st := ProcessState{
-		ID: p.ID, Program: p.Executable, Service: p.Service, Labels: p.Labels, Heard: p.heard, Limit: orBelow(p.limit), Used: orBelow(p.used), Own: p.load.own,
-		Running: clone(p.load.running), KV: clone(p.load.cache), Counts: p.counts,
+		ID: p.ID, Program: p.Executable, Service: p.Service, Names: p.Names, Labels: p.Labels, Driver: p.driver, Heard: p.heard, Limit: orBelow(p.limit), Used: orBelow(p.used),
+		Leaks: p.leaks, Told: p.load.told, Running: clone(p.load.running), KV: clone(p.load.cache), Counts: p.counts,
 	}
 	if p.open != nil {
 		o := *p.open
@@ -112,13 +146,15 @@ func (f *Fleet) Restore(h Head, processes []ProcessState) (left int, err error) 
 		return 0, fmt.Errorf("%d points and %d events wait: want at most %d and %d", len(h.Pending), len(h.Events), maxPending, maxEvents)
 	}
 	f.judged, f.events = h.Judged, h.Events
-	for _, o := range h.Pending {
+	for i := range h.Pending {
+		o := &h.Pending[i]
 		if o.Kind >= kinds || math.IsNaN(o.Value) {
 			return 0, fmt.Errorf("a point of kind %d, %v, waits: is none", o.Kind, o.Value)
 		}
-		f.pending = append(f.pending, observation{o.At, o.Kind, Where{
-			Host: o.Process.Host, PID: o.Process.PID, Device: o.Process.Device, Executable: o.Program, Service: o.Service, Labels: o.Labels, Series: o.Series,
-		}, o.Value})
+		f.pending = append(f.pending, observation{o.At, o.Kind, &o.Where, o.Value})
+	}
+	if err := f.restoreJoins(h); err != nil {
+		return 0, err
 	}
 	for i := range processes {
 		st := &processes[i]
@@ -139,10 +175,28 @@ func (f *Fleet) Restore(h Head, processes []ProcessState) (left int, err error) 
 	return left, nil
 }
 
+// restoreJoins takes up what traffic was joined by, and what was said of budgets.
+func (f *Fleet) restoreJoins(h Head) error {
+	if len(h.Origins) > 2*f.options.MaxProcesses || len(h.Budgets) > maxBudgets*maxBudgets {
+		return fmt.Errorf("%d relations and %d budgets: want at most %d and %d", len(h.Origins), len(h.Budgets), 2*f.options.MaxProcesses, maxBudgets*maxBudgets)
+	}
+	for _, o := range h.Origins {
+		f.origins[o.Relation] = &origin{first: o.First, other: o.Other, firstHeard: o.FirstHeard, otherHeard: o.OtherHeard}
+	}
+	for _, st := range h.Budgets {
+		b := f.budgets.put(st.SLO, st.Group)
+		if b.heard, b.burn = st.Heard, st.Burn; st.Known {
+			b.remaining = st.Remaining
+		}
+	}
+	f.joins.stale = true
+	return nil
+}
+
 func (f *Fleet) restore(st *ProcessState) (*Process, error) {
 	p := &Process{
-		ID: st.ID, Executable: st.Program, Service: st.Service, Labels: st.Labels, heard: st.Heard, open: st.Open, limit: orNaN(st.Limit), used: orNaN(st.Used),
-		load: load{own: st.Own, running: st.Running, cache: st.KV}, counts: st.Counts,
+		ID: st.ID, Executable: st.Program, Service: st.Service, Names: st.Names, Labels: st.Labels, driver: st.Driver, heard: st.Heard, open: st.Open, leaks: st.Leaks,
+		limit: orNaN(st.Limit), used: orNaN(st.Used), load: load{told: st.Told, running: st.Running, cache: st.KV}, counts: st.Counts,
 	}
 	if st.ID.PID == "" && len(st.Places) == 0 || max(len(st.Running), len(st.KV)) > maxLoads {
 		return nil, fmt.Errorf("%d places, %d and %d series of traffic: want one at least of a device, and at most %d", len(st.Places), len(st.Running), len(st.KV), maxLoads)
@@ -169,11 +223,9 @@ func (f *Fleet) restore(st *ProcessState) (*Process, error) {
 	return p, nil
 }
 
-func clone(m map[uint64]float64) map[uint64]float64 {
-	to := make(map[uint64]float64, len(m))
-	for k, v := range m {
-		to[k] = v
-	}
+func clone(m map[uint64]Load) map[uint64]Load {
+	to := make(map[uint64]Load, len(m))
+	maps.Copy(to, m)
 	return to
 }
 
