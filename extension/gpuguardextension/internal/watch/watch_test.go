@@ -403,6 +403,24 @@ func TestNothingGrowsForEver(t *testing.T) {
 	assert.Equal(t, uint64(97), beyond.Leaks)
 }
 
+func TestWhatIsNotHeardOfIsForgotten(t *testing.T) {
+	r := newRig(t, nil)
+	r.reads(gpu, 50, holds(1, 20))
+	r.reads(other, 50)
+	r.Leak(gpuwatch.Leak{ID: "x", Open: true, Host: "here", PID: 1, Device: gpu, At: r.now}, r.now)
+	r.Leak(gpuwatch.Leak{ID: "y", Open: true, Host: "here", PID: 2, Device: gpu, At: r.now}, r.now)
+	r.wait(601)
+	r.reads(gpu, 50, holds(1, 20))
+	r.Expire(r.now)
+	devices, _, leaks := r.Sizes()
+	assert.Equal(t, []int{1, 2}, []int{devices, leaks})
+	r.wait(3600)
+	r.reads(gpu, 50, holds(1, 20))
+	r.Expire(r.now)
+	require.Len(t, r.Leaks(), 1)
+	assert.Equal(t, "x", r.Leaks()[0].ID, "its process is there")
+}
+
 func TestAnOldTaleIsNotBelieved(t *testing.T) {
 	r := newRig(t, nil)
 	r.reads(gpu, 50)
