@@ -60,7 +60,7 @@ func check(t assert.TestingT, s *State) {
 	s.place()
 	assert.ElementsMatch(t, before, sums())
 	for id, p := range s.processes {
-		known := len(p.live) > 0
+		known := p.live.known
 		for _, d := range s.devices {
 			_, holds := d.read.held[id]
 			known = known || holds

@@ -130,10 +130,8 @@ func (s *State) named() map[int][]*process {
 
 // held is what a process holds of a device.
 func (s *State) held(p *process, d *device, now int64) (bytes uint64) {
-	for i := range p.live {
-		if p.live[i].on == d {
-			bytes += p.live[i].bytes
-		}
+	if p.live.on == d {
+		bytes = p.live.bytes
 	}
 	if now-d.read.heldAt <= int64(s.opts.StaleAfter) {
 		bytes = max(bytes, d.read.held[p.id])
@@ -232,16 +230,14 @@ const (
 func (s *State) Expire(now int64) {
 	busy := map[*device]bool{}
 	for _, p := range s.processes {
-		for i := range p.live {
-			busy[p.live[i].on] = true
-		}
+		busy[p.live.on] = true
 	}
 	for id, d := range s.devices {
 		if !busy[d] && now-d.read.at > int64(deviceTTL) {
 			delete(s.devices, id)
 		}
 	}
-	s.place()
+	s.placeAndWeigh(now, now)
 	named := s.named()
 	for id, v := range s.leaks {
 		if p, _ := s.leaker(v, named, now); p == nil && now-v.heard > int64(leakTTL) {
