@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/guard"
 	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/metadata"
@@ -33,8 +35,12 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 	status, _ := r.ask("GET", "/state", func(req *http.Request) { req.Header.Del("Authorization") })
 	assert.Equal(t, http.StatusUnauthorized, status)
 	for name, want := range described {
-		got, err := tel.GetMetric("otelcol_" + name)
-		require.NoError(t, err)
+		var got metricdata.Metrics
+		require.EventuallyWithT(t, func(c *assert.CollectT) { // the audit has an action first
+			var err error
+			got, err = tel.GetMetric("otelcol_" + name)
+			require.NoError(c, err)
+		}, 10*time.Second, time.Millisecond)
 		assert.Equal(t, want, doctest.Described{Description: got.Description, Unit: got.Unit})
 		doctest.Has(t, "`otelcol_"+name+"`")
 	}

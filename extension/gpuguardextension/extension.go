@@ -126,7 +126,7 @@ func (e *gpuGuard) begin() error {
 			sizes[0], sizes[1], sizes[2] = s.Sizes()
 		})
 		return beyond, sizes
-	}, e.guard.View)
+	}, e.guard.Left)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,10 @@ func (e *gpuGuard) run(ctx context.Context) {
 // sweep forgets processes that have ended, of which nobody has told.
 func (e *gpuGuard) sweep() {
 	var all []gpuwatch.Process
-	e.guard.Tell(func(s *watch.State, _ int64) { all = s.Processes() })
+	e.guard.Tell(func(s *watch.State, now int64) {
+		s.Expire(now)
+		all = s.Processes()
+	})
 	for _, p := range all {
 		if process.Start(p.PID) != p.StartTime {
 			e.tell(func(s *watch.State, now int64) { s.Gone(p, now) })

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/guard"
 	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/watch"
 	"github.com/otelcol-llm/otelcol-llm/internal/gpuaction"
@@ -23,7 +22,7 @@ type telemetry struct {
 	id                               attribute.KeyValue // of the extension, of which there may be several
 	detections, decisions, durations metric.Float64Histogram
 	actions, lost, refused           metric.Int64Counter
-	live, readings                   metric.MeasurementOption
+	live, readings                   []metric.RecordOption // as a slice, which is not made for each
 	observe                          metric.Registration
 }
 
@@ -33,13 +32,13 @@ var (
 	slow  = metric.WithExplicitBucketBoundaries(0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 60)
 )
 
-func newTelemetry(set component.TelemetrySettings, id component.ID, sizes func() (watch.Beyond, [3]int), view func() guard.View) (*telemetry, error) {
+func newTelemetry(set component.TelemetrySettings, id component.ID, sizes func() (watch.Beyond, [3]int), left func() (int, bool)) (*telemetry, error) {
 	meter := set.MeterProvider.Meter(metadata.ScopeName)
 	of := attribute.String("extension", id.String())
-	t := &telemetry{
-		id:   of,
-		live: metric.WithAttributeSet(attribute.NewSet(of, attribute.String("source", "live"))), readings: metric.WithAttributeSet(attribute.NewSet(of, attribute.String("source", "reading"))),
+	source := func(name string) []metric.RecordOption {
+		return []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(of, attribute.String("source", name)))}
 	}
+	t := &telemetry{id: of, live: source("live"), readings: source("reading")}
 	var errs []error
 	histogram := func(name, description string, limits metric.HistogramOption) metric.Float64Histogram {
 		h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), limits)
@@ -57,12 +56,12 @@ func newTelemetry(set component.TelemetrySettings, id component.ID, sizes func()
 	t.actions = counter("otelcol_gpu_guard_actions", "{action}", "What was done and what was not, by outcome, reason and dry_run.")
 	t.lost = counter("otelcol_gpu_guard_audit_lines_lost", "{line}", "Lines that the audit file could not take.")
 	t.refused = counter("otelcol_gpu_guard_admin_requests_refused", "{request}", "Requests to the admin endpoint that were turned away, by reason.")
-	errs = append(errs, t.observed(meter, sizes, view))
+	errs = append(errs, t.observed(meter, sizes, left))
 	return t, errors.Join(errs...)
 }
 
 // observed makes the instruments that are looked at when they are collected.
-func (t *telemetry) observed(meter metric.Meter, sizes func() (watch.Beyond, [3]int), view func() guard.View) error {
+func (t *telemetry) observed(meter metric.Meter, sizes func() (watch.Beyond, [3]int), may func() (int, bool)) error {
 	var errs []error
 	var all []metric.Observable
 	gauge := func(name, unit, description string) metric.Int64ObservableGauge {
@@ -94,10 +93,10 @@ func (t *telemetry) observed(meter metric.Meter, sizes func() (watch.Beyond, [3]
 		for i := range known {
 			o.ObserveInt64(known[i], int64(now[i]), only)
 		}
-		v := view()
-		o.ObserveInt64(left, int64(v.BudgetLeft), only)
+		n, stopped := may()
+		o.ObserveInt64(left, int64(n), only)
 		is := int64(0)
-		if v.Paused {
+		if stopped {
 			is = 1
 		}
 		o.ObserveInt64(paused, is, only)
@@ -112,8 +111,8 @@ func (t *telemetry) observed(meter metric.Meter, sizes func() (watch.Beyond, [3]
 }
 
 // detected notes how long it took until something was known.
-func (t *telemetry) detected(source metric.MeasurementOption, took time.Duration) {
-	t.detections.Record(context.Background(), max(took, 0).Seconds(), source)
+func (t *telemetry) detected(source []metric.RecordOption, took time.Duration) {
+	t.detections.Record(context.Background(), max(took, 0).Seconds(), source...)
 }
 
 // recorded notes an action.

@@ -48,7 +48,7 @@ connectors:
   gpu_leak: {guard: gpu_guard, min_duration: 5m, lateness: 0s, idle_timeout: 1s}
 exporters:
   nop:
-  file: {path: %[1]s/events.jsonl, flush_interval: 50ms}
+  file: {path: %[1]s/events.jsonl, append: true, flush_interval: 50ms}
 service:
   extensions: [gpu_guard]
   pipelines:
@@ -67,6 +67,7 @@ type guarded struct {
 	admin, otlp, stats string // URLs
 	world              *fakegpu.Scenario
 	victim             *exec.Cmd
+	options            spawn.Options
 }
 
 // startGuarded starts it with what is set besides. The process holds 20 GB of 85.
@@ -84,9 +85,30 @@ func startGuarded(t *testing.T, victim *exec.Cmd, more ...string) *guarded {
 	for _, text := range more {
 		configs = append(configs, "yaml:"+text)
 	}
-	g.Collector = spawn.Start(t, spawn.Options{Configs: configs, Env: []string{fakegpu.Variable + "=" + filepath.Join(g.dir, "scenario")}})
-	g.WaitReady()
+	g.options = spawn.Options{Configs: configs, Env: []string{fakegpu.Variable + "=" + filepath.Join(g.dir, "scenario")}}
+	g.run()
 	return g
+}
+
+func (g *guarded) run() {
+	g.t.Helper()
+	g.Collector = spawn.Start(g.t, g.options)
+	g.WaitReady()
+}
+
+// stubborn is a process that ignores being asked to end, and has started another one.
+func stubborn(t *testing.T) *exec.Cmd {
+	t.Helper()
+	copied := workloadtest.Start(t, "leaky")
+	workloadtest.End(copied)
+	cmd := exec.Command("sh", "-c", `trap '' TERM; "$0" 3600 & exec "$0" 3600`, copied.Path)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { workloadtest.End(cmd) })
+	require.Eventually(t, func() bool {
+		target, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "exe"))
+		return err == nil && filepath.Base(target) == "leaky"
+	}, 10*time.Second, 5*time.Millisecond)
+	return cmd
 }
 
 // holds lets the process hold so many GB.
@@ -167,9 +189,9 @@ func (g *guarded) within(name, le string) (quick, all string) {
 	return seriesOf(page, name+"_seconds_bucket{", `le="`+le+`"`), seriesOf(page, name+"_seconds_count{")
 }
 
-// Scenario: a process fills a GPU, step by step, and ignores being asked to end; the guard is switched on.
-// Guarantees: it is ended once the GPU is too full, it is on record and told, within the time that is promised by the guard's own
-// histograms; and a restart gives no new budget.
+// Scenario: a process fills a GPU, step by step; the guard is switched on. When it has spent its budget it is started again.
+// Guarantees: the process is ended once the GPU is too full, not sooner; that is on record and told, within the time that is promised, by
+// the guard's own histograms; and a restart gives no new budget.
 func TestAProcessThatFillsAGPUIsEnded(t *testing.T) {
 	g := startGuarded(t, workloadtest.Start(t, "leaky"), "extensions::gpu_guard::dry_run: false", "extensions::gpu_guard::max_actions_per_hour: 1")
 	for _, gb := range []uint64{40, 60, 70} {
@@ -186,6 +208,36 @@ func TestAProcessThatFillsAGPUIsEnded(t *testing.T) {
 	quick, all = g.within("otelcol_gpu_guard_decision_duration", "0.08")
 	assert.Equal(t, all, quick, "decision within 80 ms")
 	assert.Equal(t, "1", all)
+	assert.Zero(t, g.Stop())
+
+	g.victim = workloadtest.Start(t, "leaky")
+	g.holds(80)
+	g.run()
+	g.soon("termed", "exited", "refused: budget")
+	assert.True(t, g.alive())
+	assert.Zero(t, g.Stop())
+}
+
+// Scenario: a process in a control group ignores being asked to end, and has started another one there.
+// Guarantees: with cgroup_kill both end.
+func TestAControlGroupThatFillsAGPUIsEnded(t *testing.T) {
+	victim := stubborn(t)
+	group := filepath.Join(fmt.Sprintf("gpuguarde2e-%d", os.Getpid()), "group")
+	workloadtest.Move(t, victim, group)
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", victim.Process.Pid))
+	require.NoError(t, err)
+	child := strings.TrimSpace(string(children))
+	folder := filepath.Join(workloadtest.Cgroups(t), group)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "cgroup.procs"), []byte(child), 0o600))
+	g := startGuarded(t, victim, "extensions::gpu_guard::dry_run: false", "extensions::gpu_guard::method: cgroup_kill",
+		"extensions::gpu_guard::cgroup_root: "+workloadtest.Cgroups(t))
+	g.holds(80)
+	g.soon("termed", "killed")
+	assert.False(t, g.alive())
+	require.Eventually(t, func() bool {
+		members, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
+		return err == nil && len(members) == 0
+	}, 10*time.Second, 10*time.Millisecond)
 	assert.Zero(t, g.Stop())
 }
 

@@ -27,14 +27,8 @@ type action struct {
 	begun  int64  // when the first signal was sent
 }
 
-// act ends a process, or, in a dry run, says that it would be.
+// act ends a process, or, in a dry run, says that it would be, after all that can be looked at without touching anybody.
 func (g *Guard) act(ctx context.Context, t *watch.Trigger, c choice) {
-	if g.opts.DryRun {
-		g.spend(t, nil)
-		g.done(t)
-		g.opts.Record(g.record(t, &c, gpuaction.WouldTerm))
-		return
-	}
 	handle, err := g.table.Open(c.PID)
 	if err != nil {
 		g.refuse(t, c, reasonOf(err), g.opts.Now()+again)
@@ -44,6 +38,12 @@ func (g *Guard) act(ctx context.Context, t *watch.Trigger, c choice) {
 	a := &action{Guard: g, t: t, c: c, handle: handle}
 	if why := a.check(); why != "" {
 		g.refuse(t, a.c, why, g.opts.Now()+again)
+		return
+	}
+	if g.opts.DryRun {
+		g.spend(t, nil)
+		g.done(t)
+		g.opts.Record(g.record(t, &a.c, gpuaction.WouldTerm))
 		return
 	}
 	a.told = g.record(t, &a.c, gpuaction.Termed)
@@ -136,17 +136,36 @@ func (a *action) checkGroup() (why string) {
 	if !slices.Contains(members, a.c.PID) {
 		return NoCgroup + ": the process is not in it any more"
 	}
+	var ended []int
 	for _, pid := range members {
 		facts, err := a.table.Look(pid, a.t.Device)
-		if errors.Is(err, ErrEnded) {
+		if pid > 0 && errors.Is(err, ErrEnded) {
+			ended = append(ended, pid)
 			continue
 		}
-		if err != nil {
+		if err != nil { // also one of another PID namespace, which is shown as 0
 			return InCgroup + string(policy.MaybeOne)
 		}
 		if rule, why := a.policy.Spared(&facts); why != "" && why != policy.Ended {
 			a.c.rule = rule
 			return InCgroup + string(why)
+		}
+	}
+	return a.checkEnded(ended)
+}
+
+// checkEnded makes sure that those who are not to be seen have ended, and are not hidden from the Collector.
+func (a *action) checkEnded(pids []int) (why string) {
+	if len(pids) == 0 {
+		return ""
+	}
+	members, err := a.table.Members(a.group)
+	if err != nil {
+		return NoCgroup + ": " + err.Error()
+	}
+	for _, pid := range pids {
+		if slices.Contains(members, pid) {
+			return InCgroup + string(policy.MaybeOne)
 		}
 	}
 	return ""

@@ -52,7 +52,8 @@ type world struct {
 	touched []touch
 	onWait  func() // what happens while somebody waits
 	paused  func() bool
-	failing bool // nothing can be written
+	unseen  []int // members of every control group of whom Look says that they have ended
+	failing bool  // nothing can be written
 	kept    Kept
 	told    []gpuaction.Action
 	state   *watch.State
@@ -111,6 +112,7 @@ func (w *world) Members(group string) (all []int, err error) {
 			all = append(all, pid)
 		}
 	}
+	all = append(all, w.unseen...)
 	slices.Sort(all)
 	return all, nil
 }

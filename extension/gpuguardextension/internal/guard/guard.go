@@ -193,6 +193,13 @@ type View struct {
 	Leaks      []gpuwatch.Leak
 }
 
+// Left is how many actions are left within the hour, and whether the guard is stopped.
+func (g *Guard) Left() (left int, paused bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.budget.Left(g.opts.Now()), g.paused
+}
+
 // View is that of now.
 func (g *Guard) View() View {
 	g.mu.Lock()

@@ -299,6 +299,18 @@ func TestAControlGroupWithSomebodyProtectedIsNotTouched(t *testing.T) {
 	f("in_cgroup: critical", func(p *person) { p.Path = "/usr/bin/containerd-shim-runc-v2" })
 	f("in_cgroup: self", func(p *person) { p.PID = self })
 
+	for _, unseen := range []int{0, 8} { // of another PID namespace, or hidden from the Collector
+		for _, dry := range []bool{false, true} {
+			r := newRig(t, func(s *settings) { s.guard.Method, s.guard.DryRun = MethodCgroupKill, dry })
+			r.unseen = []int{unseen}
+			r.add(7, 70, nil)
+			r.lives(7, 70, 90)
+			r.after(3)
+			assert.Empty(t, r.touched)
+			assert.Equal(t, []string{"refused: in_cgroup: not_known"}, r.outcomes())
+		}
+	}
+
 	r := newRig(t, func(s *settings) { s.guard.Method = MethodCgroupKill })
 	r.add(7, 70, func(p *person) { p.group = "" })
 	r.lives(7, 70, 90)

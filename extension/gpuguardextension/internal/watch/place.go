@@ -29,30 +29,39 @@ func (s *State) place() {
 		}
 	}
 	for id, p := range s.processes {
-		for i := range p.live {
-			e, was := &p.live[i], p.live[i].on
-			on, holds := holders[id]
-			switch {
-			case e.told != "":
-				e.on = s.devices[e.told]
-			case holds:
-				e.on = on
-			default:
-				e.on = only
-			}
-			if e.on == nil {
-				continue
-			}
-			if e.on != was {
-				// What of it a reading has is not known, except of a process that was not there yet: nothing.
-				e.base = e.bytes
-				if p.started > e.on.read.at {
-					e.base = 0
-				}
-			}
-			e.on.live += e.bytes
-			e.on.grown += int64(e.bytes) - int64(e.base)
+		if !p.live.known {
+			continue
 		}
+		l, was := &p.live, p.live.on
+		on, holds := holders[id]
+		switch {
+		case l.told != "":
+			l.on = s.devices[l.told]
+		case holds:
+			l.on = on
+		default:
+			l.on = only
+		}
+		if l.on == nil {
+			continue
+		}
+		if l.on != was {
+			// What of it a reading has is not known, except of a process that was not there yet: nothing.
+			l.base = l.bytes
+			if p.started > l.on.read.at {
+				l.base = 0
+			}
+		}
+		l.on.live += l.bytes
+		l.on.grown += int64(l.bytes) - int64(l.base)
+	}
+}
+
+// placeAndWeigh is for what may be about all devices: live bytes can leave one for another.
+func (s *State) placeAndWeigh(at, now int64) {
+	s.place()
+	for _, d := range s.devices {
+		s.weigh(d, at, now)
 	}
 }
 
@@ -133,11 +142,8 @@ type growth struct {
 
 // grow takes what a process holds.
 func (s *State) grow(p *process, at int64) {
-	bytes := uint64(0)
-	for i := range p.live {
-		bytes += p.live[i].bytes
-	}
-	if len(p.live) == 0 {
+	bytes := p.live.bytes
+	if !p.live.known {
 		for _, d := range s.devices {
 			bytes += d.read.held[p.id]
 		}

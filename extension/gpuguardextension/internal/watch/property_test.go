@@ -27,7 +27,7 @@ func TestWhatIsAddedUpAsItComesIsRight(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			now += rapid.Int64Range(0, 5*second).Draw(rt, "wait")
 			at := now - rapid.Int64Range(0, 2*second).Draw(rt, "lag")
-			switch rapid.IntRange(0, 4).Draw(rt, "what") {
+			switch rapid.IntRange(0, 5).Draw(rt, "what") {
 			case 0, 1:
 				s.Live(gpuwatch.Live{Process: who.Draw(rt, "who"), Device: device.Draw(rt, "on"), Bytes: rapid.Uint64Range(0, 100*gib).Draw(rt, "bytes"), At: at}, now)
 			case 2:
@@ -40,6 +40,9 @@ func TestWhatIsAddedUpAsItComesIsRight(t *testing.T) {
 				s.Gone(who.Draw(rt, "gone"), now)
 			case 4:
 				s.Acted(now)
+			case 5:
+				now += rapid.Int64Range(0, 900*second).Draw(rt, "silence")
+				s.Expire(now)
 			}
 			check(rt, s)
 		}
@@ -57,7 +60,7 @@ func check(t assert.TestingT, s *State) {
 	s.place()
 	assert.ElementsMatch(t, before, sums())
 	for id, p := range s.processes {
-		known := len(p.live) > 0
+		known := p.live.known
 		for _, d := range s.devices {
 			_, holds := d.read.held[id]
 			known = known || holds

@@ -70,12 +70,12 @@ func (s *State) Due(now int64) (all []Trigger) {
 	if !s.opts.OnLeak {
 		return all
 	}
-	full := len(all)
+	full, named := len(all), s.named()
 	for _, v := range s.leaks {
 		if v.control.Done || now < v.control.NotBefore {
 			continue
 		}
-		p, d := s.leaker(v, now)
+		p, d := s.leaker(v, named, now)
 		if p == nil {
 			v.dueAt = 0
 			continue
@@ -96,10 +96,10 @@ func (s *State) Due(now int64) (all []Trigger) {
 
 // leaker is the process of a verdict, and the device of which it holds most; nil while it is not known to hold any. A process
 // that was started after the verdict is another one with its PID.
-func (s *State) leaker(v *verdict, now int64) (who *process, where *device) {
+func (s *State) leaker(v *verdict, named map[int][]*process, now int64) (who *process, where *device) {
 	most := uint64(0)
-	for _, p := range s.processes {
-		if p.id.PID != v.PID || p.started == 0 || p.started >= v.At {
+	for _, p := range named[v.PID] {
+		if p.started == 0 || p.started >= v.At {
 			continue
 		}
 		for _, d := range s.devices {
@@ -114,12 +114,24 @@ func (s *State) leaker(v *verdict, now int64) (who *process, where *device) {
 	return who, where
 }
 
+// named are the processes whose PIDs verdicts name.
+func (s *State) named() map[int][]*process {
+	of := make(map[int][]*process, len(s.leaks))
+	for _, v := range s.leaks {
+		of[v.PID] = nil
+	}
+	for _, p := range s.processes {
+		if others, is := of[p.id.PID]; is {
+			of[p.id.PID] = append(others, p)
+		}
+	}
+	return of
+}
+
 // held is what a process holds of a device.
 func (s *State) held(p *process, d *device, now int64) (bytes uint64) {
-	for i := range p.live {
-		if p.live[i].on == d {
-			bytes += p.live[i].bytes
-		}
+	if p.live.on == d {
+		bytes = p.live.bytes
 	}
 	if now-d.read.heldAt <= int64(s.opts.StaleAfter) {
 		bytes = max(bytes, d.read.held[p.id])
@@ -160,9 +172,9 @@ func (s *State) Candidates(t *Trigger, now int64) (all []Candidate) {
 	if t.Leak == nil {
 		least = max(least, uint64(math.Ceil(s.opts.MinShare*float64(s.limit(d)))))
 	}
-	leaking := map[*process]*gpuwatch.Leak{}
+	leaking, named := map[*process]*gpuwatch.Leak{}, s.named()
 	for _, v := range s.leaks {
-		if p, _ := s.leaker(v, now); p != nil && (t.Leak == nil || t.Leak.ID == v.ID) {
+		if p, _ := s.leaker(v, named, now); p != nil && (t.Leak == nil || t.Leak.ID == v.ID) {
 			leak := v.Leak
 			leaking[p] = &leak
 		}
@@ -205,6 +217,33 @@ func (s *State) Processes() (all []gpuwatch.Process) {
 		all = append(all, id)
 	}
 	return all
+}
+
+const (
+	// deviceTTL is how long a device is remembered of which nothing is read, and on which nothing is, as a MIG device that is no more.
+	deviceTTL = 10 * time.Minute
+	// leakTTL is how long a verdict is remembered of which there is no process, as when nobody tells that it is closed.
+	leakTTL = time.Hour
+)
+
+// Expire forgets devices and verdicts of which nothing is heard.
+func (s *State) Expire(now int64) {
+	busy := map[*device]bool{}
+	for _, p := range s.processes {
+		busy[p.live.on] = true
+	}
+	for id, d := range s.devices {
+		if !busy[d] && now-d.read.at > int64(deviceTTL) {
+			delete(s.devices, id)
+		}
+	}
+	s.placeAndWeigh(now, now)
+	named := s.named()
+	for id, v := range s.leaks {
+		if p, _ := s.leaker(v, named, now); p == nil && now-v.heard > int64(leakTTL) {
+			delete(s.leaks, id)
+		}
+	}
 }
 
 // View is what is known of a device, for people.

@@ -94,12 +94,13 @@ type spell struct {
 type process struct {
 	id      gpuwatch.Process
 	started int64
-	live    []live
+	live    live
 	growth  growth
 }
 
-// live are bytes of a process, on one device or on one that is not known.
+// live is what a process has allocated, on one device or on some that are not known.
 type live struct {
+	known bool
 	told  string // the device as it was told; empty: not known
 	on    *device
 	bytes uint64
@@ -155,15 +156,12 @@ func (s *State) Device(r gpuwatch.Device, now int64) {
 		s.hold(d, &r)
 	}
 	for _, p := range s.processes {
-		for i := range p.live {
-			if p.live[i].on == d {
-				p.live[i].base = p.live[i].bytes
-			}
+		if p.live.on == d {
+			p.live.base = p.live.bytes
 		}
 	}
 	d.released = 0
-	s.place()
-	s.weigh(d, r.At, now)
+	s.placeAndWeigh(r.At, now)
 }
 
 // hold takes who holds memory on a device.
@@ -191,7 +189,7 @@ func (s *State) hold(d *device, r *gpuwatch.Device) {
 // drop forgets a process of which nothing is left.
 func (s *State) drop(id gpuwatch.Process) {
 	p := s.processes[id]
-	if p == nil || len(p.live) > 0 {
+	if p == nil || p.live.known {
 		return
 	}
 	for _, d := range s.devices {
@@ -202,53 +200,38 @@ func (s *State) drop(id gpuwatch.Process) {
 	delete(s.processes, id)
 }
 
-// Live takes the live bytes of a process.
-func (s *State) Live(l gpuwatch.Live, now int64) {
-	if l.PID <= 0 {
+// Live takes the live bytes of a process, in place of what was told of it before.
+func (s *State) Live(t gpuwatch.Live, now int64) {
+	if t.PID <= 0 {
 		return
 	}
-	p := s.process(l.Process)
+	p := s.process(t.Process)
 	if p == nil {
 		return
 	}
-	at, isNew := p.entry(l.Device)
-	e := &p.live[at]
-	if l.At < e.at {
+	l := &p.live
+	if t.At < l.at {
 		return
 	}
-	before := e.bytes
-	e.bytes, e.at = l.Bytes, l.At
-	if isNew {
-		if s.device(l.Device) == nil && l.Device != anonymous {
+	before, moved := l.bytes, !l.known || l.told != t.Device
+	l.known, l.told, l.bytes, l.at = true, t.Device, t.Bytes, t.At
+	if moved {
+		if s.device(t.Device) == nil && t.Device != anonymous {
 			s.beyond.Devices++
 		}
-		s.place()
-	} else if e.on != nil {
-		e.on.live = e.on.live - before + l.Bytes
-		e.on.grown += int64(l.Bytes) - int64(before)
+		s.placeAndWeigh(t.At, now)
+	} else if l.on != nil {
+		l.on.live = l.on.live - before + t.Bytes
+		l.on.grown += int64(t.Bytes) - int64(before)
 	}
-	s.grow(p, l.At)
-	if d := e.on; d != nil {
-		if l.At <= d.read.at { // the reading has it
-			d.grown -= int64(e.bytes) - int64(e.base)
-			e.base = e.bytes
+	s.grow(p, t.At)
+	if d := l.on; d != nil {
+		if t.At <= d.read.at { // the reading has it
+			d.grown -= int64(l.bytes) - int64(l.base)
+			l.base = l.bytes
 		}
-		s.weigh(d, l.At, now)
+		s.weigh(d, t.At, now)
 	}
-}
-
-// entry is the place of the live bytes on a device, and whether it is new. What is told of no device is over all of them.
-func (p *process) entry(told string) (at int, isNew bool) {
-	for i := range p.live {
-		if p.live[i].told == told && (told != "" || len(p.live) == 1) {
-			return i, false
-		}
-	}
-	if told == "" || len(p.live) == 1 && p.live[0].told == "" {
-		p.live = p.live[:0]
-	}
-	p.live = append(p.live, live{told: told})
-	return len(p.live) - 1, true
 }
 
 // Gone forgets a process that has ended. Without a start, it is whoever has the PID.
@@ -273,19 +256,14 @@ func (s *State) gone(id gpuwatch.Process, now int64) {
 	for _, d := range s.devices {
 		released := d.read.held[id]
 		delete(d.read.held, id)
-		for i := range p.live {
-			if p.live[i].on == d {
-				released = max(released, p.live[i].base)
-			}
+		if p.live.on == d {
+			released = max(released, p.live.base)
 		}
 		if d.read.at != 0 {
 			d.released += int64(released)
 		}
 	}
-	s.place()
-	for _, d := range s.devices {
-		s.weigh(d, now, now)
-	}
+	s.placeAndWeigh(now, now)
 }
 
 // Leak takes a verdict. It says whether that is about a process of this machine.

@@ -182,6 +182,18 @@ func TestWithoutAWaitTheFirstSightIsEnough(t *testing.T) {
 	f(func(r *rig) { r.lives(2000, gpu, 0); r.lives(2000, gpu, 6) }) // 80 by the reading, and 6 more since
 }
 
+func TestADeviceThatLiveBytesLeaveIsNotTooFullAnyMore(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.For = 0 })
+	r.reads(gpu, 10)
+	r.lives(1, "", 90)
+	require.Equal(t, []string{gpu}, r.due())
+	r.wait(1)
+	r.reads(other, 10, holds(1, 80))
+	assert.Equal(t, []string{other}, r.due())
+	r.lives(1, gpu, 90)
+	assert.Equal(t, []string{gpu}, r.due())
+}
+
 func TestTheFullestDeviceComesFirst(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.For = 0 })
 	r.reads(gpu, 90)
@@ -242,10 +254,10 @@ func TestLiveBytesFindTheirDevice(t *testing.T) {
 	r.lives(2, gpu, 7)
 	assert.Equal(t, uint64(7), r.used(gpu), "that was told")
 	r.lives(2, other, 8)
-	assert.Equal(t, uint64(7), r.used(gpu))
+	assert.Zero(t, r.used(gpu), "what is told of a process is all that it has")
 	assert.Equal(t, uint64(8), r.used(other))
 	r.lives(2, "", 9)
-	assert.Zero(t, r.used(gpu), "it is over all devices again")
+	assert.Zero(t, r.used(other), "nobody knows on which, again")
 }
 
 func TestWithoutReadingsTheMemoryThatIsConfiguredCounts(t *testing.T) {
@@ -401,6 +413,24 @@ func TestNothingGrowsForEver(t *testing.T) {
 	assert.Positive(t, beyond.Devices)
 	assert.Positive(t, beyond.Processes)
 	assert.Equal(t, uint64(97), beyond.Leaks)
+}
+
+func TestWhatIsNotHeardOfIsForgotten(t *testing.T) {
+	r := newRig(t, nil)
+	r.reads(gpu, 50, holds(1, 20))
+	r.reads(other, 50)
+	r.Leak(gpuwatch.Leak{ID: "x", Open: true, Host: "here", PID: 1, Device: gpu, At: r.now}, r.now)
+	r.Leak(gpuwatch.Leak{ID: "y", Open: true, Host: "here", PID: 2, Device: gpu, At: r.now}, r.now)
+	r.wait(601)
+	r.reads(gpu, 50, holds(1, 20))
+	r.Expire(r.now)
+	devices, _, leaks := r.Sizes()
+	assert.Equal(t, []int{1, 2}, []int{devices, leaks})
+	r.wait(3600)
+	r.reads(gpu, 50, holds(1, 20))
+	r.Expire(r.now)
+	require.Len(t, r.Leaks(), 1)
+	assert.Equal(t, "x", r.Leaks()[0].ID, "its process is there")
 }
 
 func TestAnOldTaleIsNotBelieved(t *testing.T) {
