@@ -159,3 +159,18 @@ func TestShutdownWaitsForNobodyWhoHangs(t *testing.T) {
 	assert.Equal(t, map[string]int{"well": 100}, d.points())
 	assert.ErrorIs(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=well")), errStopped)
 }
+
+// Guarantees: not even one that does not hear that it is to end keeps the Collector from ending; it is told.
+func TestShutdownDoesNotWaitForTheDeaf(t *testing.T) {
+	defer func(was time.Duration) { deaf = was }(deaf)
+	deaf = 50 * time.Millisecond
+	r := newRig(t, func(c *Config) { c.DrainTimeout = 50 * time.Millisecond })
+	wakes := make(chan struct{})
+	r.to[toTenants].fail(func(context.Context, string) error { <-wakes; return nil })
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=deaf", "service.name=deaf-too")))
+	require.Eventually(t, func() bool { return r.to[toTenants].tried("deaf") == 1 }, 5*time.Second, time.Millisecond)
+	began := time.Now()
+	assert.EqualError(t, r.Shutdown(t.Context()), "a destination does not hear that it is to end")
+	assert.Less(t, time.Since(began), 5*time.Second)
+	close(wakes) // for the check of goroutines at the end
+}

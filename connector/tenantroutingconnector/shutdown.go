@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// deaf is how long a destination that does not hear that it is to end is waited for.
-const deaf = 5 * time.Second
+// deaf is how long a destination that does not hear that it is to end is waited for. Tests do not have so long.
+var deaf = 5 * time.Second
 
 // Shutdown sends what queues in memory hold, all tenants at once, for as long as drain_timeout says. What lies in a storage
 // stays there.
