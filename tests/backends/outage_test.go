@@ -22,10 +22,11 @@ import (
 var outage = flag.Duration("outage", 20*time.Second, "how long the servers of one tenant are gone")
 
 const (
-	beat       = 500 * time.Millisecond // between two requests of each signal
-	inRequest  = 5                      // spans, and log records, of each tenant
-	inFlight   = 4                      // requests of a tenant's queue that are sent at once: num_consumers
-	backOffMax = 45 * time.Second       // max_interval with its jitter
+	beat      = 500 * time.Millisecond // between two requests of each signal
+	inRequest = 5                      // spans, and log records, of each tenant
+	inFlight  = 4                      // requests of a tenant's queue that are sent at once: num_consumers
+	// The longest wait of gRPC between two attempts to connect, and of the retry, each with its jitter.
+	waitMax = 144*time.Second + 45*time.Second
 )
 
 // estate is a gateway with servers for all, and others that are acme's own.
@@ -54,7 +55,9 @@ func startEstate(t testing.TB) *estate {
 func (e *estate) startGateway() {
 	e.t.Helper()
 	e.g = startGateway(e.t, e.shared, "gateway-0", e.dir, nil, spawn.WriteConfig(e.t, documented(e.t, "own-servers.yaml",
-		"http://prometheus.acme:9090", e.acmes.metrics.ask, "http://loki.acme:3100/otlp", e.acmes.logs.otlp, "tempo.acme:4317", e.valve.at)))
+		"http://prometheus.acme:9090", e.acmes.metrics.ask, "http://loki.acme:3100/otlp", e.acmes.logs.otlp, "tempo.acme:4317", e.valve.at)),
+		// A thousand requests, the default, are few for a busy tenant.
+		"yaml:connectors::tenant_routing::sending_queue: {sizer: bytes, queue_size: 268435456}")
 }
 
 // send sends a request of each signal, in which all tenants tell something, claiming to be beta.
@@ -183,21 +186,21 @@ func TestATenantWhoseServersAreGone(t *testing.T) {
 	assert.Len(t, e.acmes.spansOf(t, "acme"), before*inRequest, "nothing came to acme meanwhile")
 	e.back()
 	returned := time.Now()
-	spans, records := e.arrive("acme", backOffMax+20*time.Second)
+	spans, records := e.arrive("acme", waitMax+20*time.Second)
 	assert.Zero(t, spans, "spans of acme are there twice")
 	assert.Zero(t, records, "log records of acme are there twice")
 	t.Logf("gone for %s, gateway killed twice: %d spans, %d log records, %d points of each tenant, none lost or twice; all of acme's there %s after its servers; a request took %s while all was well, %s in the outage",
 		*outage, e.sent*inRequest, e.sent*inRequest, e.sent, time.Since(returned).Round(100*time.Millisecond), well, sick)
 
 	e.gone()
-	for range 300 {
+	for range 1500 {
 		e.send()
 		time.Sleep(2 * time.Millisecond) // Prometheus has one sample in a millisecond
 	}
 	passing := e.back()
 	select {
 	case <-passing:
-	case <-time.After(backOffMax):
+	case <-time.After(waitMax):
 		t.Fatal("nothing is sent to acme's servers, though they are back")
 	}
 	e.g.Kill()
