@@ -51,9 +51,10 @@ func (r *router[T]) drain(ctx context.Context, all []*tenantOf[T]) error {
 	var closing sync.WaitGroup
 	for _, t := range all {
 		closing.Go(func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			err := t.close(drain)
+			t.mu.Lock() // whoever is sending comes to an end
+			t.closed = true
+			t.mu.Unlock() // whoever scrapes sees how the queues become empty
+			err := t.stop(drain)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

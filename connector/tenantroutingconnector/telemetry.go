@@ -86,9 +86,7 @@ func (r *router[T]) observe(o metric.Observer, own *telemetry) {
 		if t.series != nil && t.accepted.Load() > 0 {
 			o.ObserveInt64(own.series, int64(t.series.Active(r.now())), both)
 		}
-		if !t.mu.TryRLock() { // its queues are being opened, or emptied for as long as drain_timeout: who scrapes does not wait
-			continue
-		}
+		t.mu.RLock()
 		for _, queues := range [][]*queue[T]{t.queues, t.rest} {
 			for _, q := range queues {
 				o.ObserveInt64(own.queued, q.size(), metric.WithAttributes(ofSignal, ofTenant, attribute.String("pipeline", q.target.id.String())))
