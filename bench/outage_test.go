@@ -23,16 +23,19 @@ import (
 )
 
 const (
-	othersInOutage = 5                      // tenants beside the one whose destination fails
-	window         = 8                      // requests of each that are on their way at once
-	pointsSent     = 100                    // in a request
-	sickEvery      = 20 * time.Millisecond  // between two requests of the one
-	settling       = 300 * time.Millisecond // before a phase is measured
-	measured       = 2 * time.Second
-	outageRounds   = 7
+	othersInOutage = 5                     // tenants beside the one whose destination fails
+	window         = 8                     // requests of each that are on their way at most
+	pointsSent     = 100                   // in a request
+	sendEvery      = 20 * time.Millisecond // between two requests of each: 25,000 points a second of the others
+	outageRounds   = 5
+	// A destination fails and is well in turn, so many times in a round, so that what else the machine does meets both alike.
+	outageTurns = 6
+	settling    = 50 * time.Millisecond // before a turn is measured
+	turn        = 500 * time.Millisecond
 )
 
-// outageModes are the ways in which a destination fails; "well" is none, and says how far two phases differ for no reason.
+// outageModes are the ways in which a destination fails; "well" is none, and says how far two
+// phases differ for no reason.
 var outageModes = []string{"well", "429", "500", "hangs", "gone"}
 
 // failing is a destination of all tenants that fails for the one called sick.
@@ -44,7 +47,7 @@ type failing struct {
 	mode  string
 	heals chan struct{} // closed when the mode ends
 	sick  int           // its requests that came
-	came  []arrival     // of the others, since the last phase began
+	came  []arrival     // of the others, since the mode was begun
 	next  map[string]chan struct{}
 }
 
@@ -123,7 +126,7 @@ func (f *failing) turn(mode string) {
 	f.mode = mode
 }
 
-// senders send to a gateway: the others as fast as what they send arrives, the one at a steady pace.
+// senders send to a gateway at a steady pace, the others as long as what they send arrives.
 type senders struct {
 	b    testing.TB
 	url  string
@@ -138,7 +141,7 @@ type senders struct {
 func (s *senders) start(f *failing) {
 	for i := range othersInOutage {
 		s.all.Go(func() {
-			for {
+			s.pace(func() {
 				select {
 				case <-s.done:
 					return
@@ -148,24 +151,30 @@ func (s *senders) start(f *failing) {
 				s.mu.Lock()
 				s.accepted = append(s.accepted, time.Now())
 				s.mu.Unlock()
-			}
+			})
 		})
 	}
 	s.all.Go(func() {
-		every := time.NewTicker(sickEvery)
-		defer every.Stop()
-		for {
-			select {
-			case <-s.done:
-				return
-			case <-every.C:
-			}
+		s.pace(func() {
 			s.send("sick")
 			s.mu.Lock()
 			s.sick++
 			s.mu.Unlock()
-		}
+		})
 	})
+}
+
+func (s *senders) pace(send func()) {
+	every := time.NewTicker(sendEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-every.C:
+			send()
+		}
+	}
 }
 
 func (s *senders) send(tenant string) {
@@ -204,37 +213,32 @@ func (s *senders) send(tenant string) {
 type phase struct {
 	accepted, delivered float64 // points a second
 	p50, p99            time.Duration
+	cpu                 float64 // seconds of the gateway for a delivered point
 }
 
-// measure runs a phase, and waits afterwards until all of the one's has arrived, so that each phase begins alike.
-func (s *senders) measure(f *failing, mode string) phase {
-	f.turn(mode)
-	time.Sleep(settling)
-	begin := time.Now()
-	time.Sleep(measured)
-	end := time.Now()
-	f.turn("well")
+// pair is a phase with the one in which all was well, in turn with it.
+type pair struct{ well, failing phase }
 
-	within := func(at time.Time) bool { return !at.Before(begin) && at.Before(end) }
-	var delays []time.Duration
-	f.mu.Lock()
-	for _, a := range f.came {
-		if within(a.at) {
-			delays = append(delays, a.delay)
-		}
+// measure runs a mode in turn with all being well, and waits afterwards until all of the one's has arrived, so that each begins alike.
+func (s *senders) measure(f *failing, gateway int, mode string) (pairs []pair) {
+	var turns [2][]interval
+	for i := range 2 * outageTurns {
+		which := (i + i/2) % 2 // well, failing, failing, well, …
+		f.turn([]string{"well", mode}[which])
+		time.Sleep(settling)
+		begin, cpu := time.Now(), cpuTime(s.b, gateway)
+		time.Sleep(turn)
+		turns[which] = append(turns[which], interval{begin, time.Now(), cpuTime(s.b, gateway) - cpu})
 	}
+	f.turn("well")
+	f.mu.Lock()
+	came := f.came
 	f.came = nil
 	f.mu.Unlock()
-	accepted := 0
 	s.mu.Lock()
-	for _, at := range s.accepted {
-		if within(at) {
-			accepted++
-		}
-	}
+	accepted := s.accepted
 	s.accepted = nil
 	s.mu.Unlock()
-	require.NotEmpty(s.b, delays)
 	require.Eventually(s.b, func() bool {
 		s.mu.Lock()
 		sent := s.sick
@@ -243,17 +247,41 @@ func (s *senders) measure(f *failing, mode string) phase {
 		defer f.mu.Unlock()
 		return f.sick >= sent
 	}, 30*time.Second, time.Millisecond, "what waited does not arrive")
-	slices.Sort(delays)
-	perSecond := pointsSent / end.Sub(begin).Seconds()
-	return phase{float64(accepted) * perSecond, float64(len(delays)) * perSecond, delays[len(delays)/2], delays[len(delays)*99/100]}
+	for i := range outageTurns {
+		pairs = append(pairs, pair{phaseOf(turns[0][i], came, accepted), phaseOf(turns[1][i], came, accepted)})
+	}
+	return pairs
 }
 
-// pair is a phase with the one right before it, in which all was well.
-type pair struct{ well, failing phase }
+// interval is a turn, and the CPU time of the gateway in it.
+type interval struct {
+	begin, end time.Time
+	cpu        time.Duration
+}
+
+func (i interval) has(at time.Time) bool { return !at.Before(i.begin) && at.Before(i.end) }
+
+func phaseOf(i interval, came []arrival, accepted []time.Time) phase {
+	delays := []time.Duration{0}
+	for _, a := range came {
+		if i.has(a.at) {
+			delays = append(delays, a.delay)
+		}
+	}
+	taken := 0
+	for _, at := range accepted {
+		if i.has(at) {
+			taken++
+		}
+	}
+	slices.Sort(delays)
+	delivered, seconds := float64(pointsSent*(len(delays)-1)), i.end.Sub(i.begin).Seconds()
+	return phase{float64(pointsSent*taken) / seconds, delivered / seconds, delays[len(delays)/2], delays[len(delays)*99/100], i.cpu.Seconds() / delivered}
+}
 
 // BenchmarkOutage is what a gateway takes from five tenants and delivers for them while the destination of a sixth answers 429 or 500,
-// hangs, or is gone, in turn and several times over. Each tenant has a queue on the disk. It prints a table: the medians, and those of the
-// ratios to the phase right before, in which all was well.
+// hangs, or is gone, in turn with all being well. Each tenant has a queue on the disk. It prints a table: the medians of all turns, and those of
+// the ratios to the turn beside in which all was well.
 func BenchmarkOutage(b *testing.B) {
 	for b.Loop() {
 		f := newFailing(b)
@@ -275,13 +303,12 @@ func BenchmarkOutage(b *testing.B) {
 		c.WaitReady()
 		s := &senders{b: b, url: "http://" + endpoint + "/v1/metrics", done: make(chan struct{})}
 		s.start(f)
-		s.measure(f, "well") // warm
-		rounds := make([]map[string]pair, outageRounds)
-		for i := range rounds {
-			rounds[i] = map[string]pair{}
+		s.measure(f, c.PID(), "well") // warm
+		pairs := map[string][]pair{}
+		for i := range outageRounds {
 			for k := range outageModes {
 				mode := outageModes[(i+k)%len(outageModes)]
-				rounds[i][mode] = pair{s.measure(f, "well"), s.measure(f, mode)}
+				pairs[mode] = append(pairs[mode], s.measure(f, c.PID(), mode)...)
 			}
 		}
 		close(s.done)
@@ -292,16 +319,16 @@ func BenchmarkOutage(b *testing.B) {
 		}
 		s.all.Wait()
 		c.Stop()
-		tell(b, rounds)
+		tell(b, pairs)
 	}
 }
 
-func tell(b *testing.B, rounds []map[string]pair) {
+func tell(b *testing.B, pairs map[string][]pair) {
 	b.Helper()
 	median := func(mode string, of func(pair) float64) float64 {
 		var all []float64
-		for _, round := range rounds {
-			all = append(all, of(round[mode]))
+		for _, p := range pairs[mode] {
+			all = append(all, of(p))
 		}
 		slices.Sort(all)
 		return all[len(all)/2]
@@ -314,6 +341,7 @@ func tell(b *testing.B, rounds []map[string]pair) {
 		{"delivered", "%.0f", func(p phase) float64 { return p.delivered }},
 		{"median delay", "%.1f ms", func(p phase) float64 { return float64(p.p50) / 1e6 }},
 		{"99th percentile", "%.1f ms", func(p phase) float64 { return float64(p.p99) / 1e6 }},
+		{"CPU a point", "%.1f µs", func(p phase) float64 { return p.cpu * 1e6 }},
 	}
 	table := &strings.Builder{}
 	fmt.Fprint(table, "\n| one tenant's destination |")
