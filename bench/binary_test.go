@@ -162,7 +162,7 @@ func BenchmarkStart(b *testing.B) {
 }
 
 // cpuTime is the user and system time of a process so far, from /proc (proc(5), fields 14 and 15, in ticks of 10 ms).
-func cpuTime(b *testing.B, pid int) time.Duration {
+func cpuTime(b testing.TB, pid int) time.Duration {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	require.NoError(b, err)
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))

@@ -48,6 +48,9 @@ type Config struct {
 	Groups []Group `mapstructure:"groups"`
 	// Limits are those of every tenant, for each signal.
 	Limits Limits `mapstructure:"limits"`
+	// OnExcess says what becomes of a request of which nothing is taken because its tenants are over their limits or their
+	// queues are full. Where something of it is taken, the rest is dropped.
+	OnExcess OnExcess `mapstructure:"on_excess"`
 	// MetadataKey is the key of the client metadata that holds the tenant for what comes after, such as tenant_headers.
 	MetadataKey string `mapstructure:"metadata_key"`
 	// KeepMetadata are keys of the client's metadata that go on. The others do not.
@@ -78,6 +81,16 @@ const (
 	Reject OnUnknown = "reject"
 	// Drop takes it, and counts it.
 	Drop OnUnknown = "drop"
+)
+
+// OnExcess is a policy for what tenants send beyond their limits or their queues.
+type OnExcess string
+
+const (
+	// RefuseExcess tells the client to send it again.
+	RefuseExcess OnExcess = "refuse"
+	// DropExcess takes it, and counts it: who sends is not a client of one tenant, and others would wait behind it.
+	DropExcess OnExcess = "drop"
 )
 
 // MappingConfig makes tenant ids of names. The table comes first, the template is for names that do not stand there.
@@ -158,6 +171,11 @@ func (c *Config) Validate() error {
 	case ToDefault, Reject, Drop:
 	default:
 		errs = append(errs, fmt.Errorf("on_unknown: %q is none of %s, %s, %s", c.OnUnknown, ToDefault, Reject, Drop))
+	}
+	switch c.OnExcess {
+	case RefuseExcess, DropExcess:
+	default:
+		errs = append(errs, fmt.Errorf("on_excess: %q is none of %s, %s", c.OnExcess, RefuseExcess, DropExcess))
 	}
 	for _, id := range []struct{ key, value string }{{"default_tenant", c.DefaultTenant}, {"overflow_tenant", c.OverflowTenant}} {
 		if !tenant.Valid(id.value) {

@@ -46,8 +46,8 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 			Name: "premium", Tenants: []string{"acme", "gold-*"}, Pipelines: Pipelines{Metrics: []pipeline.ID{metricsPipeline("premium")}},
 			Limits: configoptional.Some(Limits{ItemsPerSecond: 1000}),
 		}},
-		Limits:      Limits{ItemsPerSecond: 100.5, BytesPerSecond: 1e6, ActiveSeries: 5000, Burst: 30 * time.Second},
-		MetadataKey: "x-tenant", KeepMetadata: []string{"x-source"}, Queue: cfg.Queue, Retry: retry, DrainTimeout: time.Second,
+		Limits:   Limits{ItemsPerSecond: 100.5, BytesPerSecond: 1e6, ActiveSeries: 5000, Burst: 30 * time.Second},
+		OnExcess: DropExcess, MetadataKey: "x-tenant", KeepMetadata: []string{"x-source"}, Queue: cfg.Queue, Retry: retry, DrainTimeout: time.Second,
 	}, cfg)
 }
 
@@ -63,6 +63,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		`mapping: template: "a/{tenant}" makes no tenant ids`,
 		`reload_interval: -1s is negative`,
 		`on_unknown: "keep" is none of default, reject, drop`,
+		`on_excess: "keep" is none of refuse, drop`,
 		`default_tenant: "a/b" is no tenant id`,
 		`overflow_tenant: ".." is no tenant id`,
 		`max_tenants: 0 must be at least 1`,

@@ -41,6 +41,7 @@ func createDefaultConfig() component.Config {
 		OverflowTenant:    "_overflow",
 		TenantTTL:         time.Hour,
 		Limits:            Limits{Burst: 10 * time.Second},
+		OnExcess:          RefuseExcess,
 		MetadataKey:       "x-scope-orgid",
 		Queue:             configoptional.Some(defaultQueue()),
 		Retry:             defaultRetry(),

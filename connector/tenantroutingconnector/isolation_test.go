@@ -140,7 +140,7 @@ func TestWhatCannotBeTakenHoldsNoQueueUp(t *testing.T) {
 
 // Guarantees: a destination that never answers keeps the Collector from neither ending nor sending what others have.
 func TestShutdownWaitsForNobodyWhoHangs(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.DrainTimeout = 300 * time.Millisecond })
+	r := newRig(t, func(c *Config) { c.DrainTimeout = time.Second })
 	d := r.to[toTenants]
 	d.fail(func(ctx context.Context, tenant string) error {
 		if tenant == "hangs" {
@@ -154,8 +154,27 @@ func TestShutdownWaitsForNobodyWhoHangs(t *testing.T) {
 		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=hangs", "service.name=well")))
 	}
 	began := time.Now()
-	require.NoError(t, r.Shutdown(t.Context()))
+	ended := make(chan error)
+	go func() { ended <- r.Shutdown(context.Background()) }()
+	require.Eventually(t, func() bool { return d.points()["well"] == 100 }, 5*time.Second, time.Millisecond)
+	assert.Equal(t, int64(100), r.counted("otelcol_tenant_routing_queue_size", "tenant")["hangs"], "who scrapes meanwhile need not wait")
+	require.NoError(t, <-ended)
 	assert.Less(t, time.Since(began), 5*time.Second)
 	assert.Equal(t, map[string]int{"well": 100}, d.points())
 	assert.ErrorIs(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=well")), errStopped)
+}
+
+// Guarantees: not even one that does not hear that it is to end keeps the Collector from ending; it is told.
+func TestShutdownDoesNotWaitForTheDeaf(t *testing.T) {
+	defer func(was time.Duration) { deaf = was }(deaf)
+	deaf = 50 * time.Millisecond
+	r := newRig(t, func(c *Config) { c.DrainTimeout = 50 * time.Millisecond })
+	wakes := make(chan struct{})
+	r.to[toTenants].fail(func(context.Context, string) error { <-wakes; return nil })
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=deaf", "service.name=deaf-too")))
+	require.Eventually(t, func() bool { return r.to[toTenants].tried("deaf") == 1 }, 5*time.Second, time.Millisecond)
+	began := time.Now()
+	assert.EqualError(t, r.Shutdown(t.Context()), "a destination does not hear that it is to end")
+	assert.Less(t, time.Since(began), 5*time.Second)
+	close(wakes) // for the check of goroutines at the end
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -169,7 +170,8 @@ func (r *router[T]) expire(ctx context.Context, now time.Time) {
 			t.mu.Unlock()
 			continue
 		}
-		if err := t.close(ctx); err != nil {
+		t.closed = true
+		if err := t.stop(ctx); err != nil {
 			r.set.Logger.Warn("the queue of an idle tenant did not close well", zap.String("tenant", t.id), zap.Error(err))
 		}
 		gone, ids = append(gone, t), append(ids, t.id)
@@ -204,11 +206,10 @@ func (r *router[T]) everybody() []*tenantOf[T] {
 	return all
 }
 
-// close closes a tenant's queues. The caller holds mu.
-func (t *tenantOf[T]) close(ctx context.Context) error {
-	t.closed = true
+// stop ends a tenant's queues. It is closed already, so that nothing comes to them any more.
+func (t *tenantOf[T]) stop(ctx context.Context) error {
 	var errs []error
-	for _, q := range append(t.queues, t.rest...) {
+	for _, q := range slices.Concat(t.queues, t.rest) {
 		errs = append(errs, q.stop(ctx))
 	}
 	return errors.Join(errs...)

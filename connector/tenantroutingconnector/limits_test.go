@@ -3,6 +3,7 @@
 package tenantroutingconnector
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -115,4 +116,45 @@ func TestAGroupHasLimitsOfItsOwn(t *testing.T) {
 	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=other")))
 	require.Error(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=other")))
 	require.Error(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=acme")))
+}
+
+// Scenario: messages of one tenant each come one after another, as from a partition of Kafka, whose receiver tries what is refused
+// again before it goes on; one tenant sends too much, and nothing takes what it sends.
+// Guarantees: with on_excess: drop, no message is refused, so that nobody waits; what is beyond the limits or the queue is counted as
+// lost, and what is wrong with the gateway itself is still told.
+func TestWhereExcessIsDroppedNobodyWaitsBehindIt(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.OnExcess, c.Limits.ItemsPerSecond, c.Limits.Burst, c.Queue.Get().QueueSize = DropExcess, 10, time.Second, 5
+	})
+	r.now = func() time.Time { return time.Unix(1_700_000_000, 0) }
+	d := r.to[toTenants]
+	d.fail(func(_ context.Context, tenant string) error {
+		if tenant == "noisy" {
+			return assert.AnError
+		}
+		return nil
+	})
+	for n := range 10 {
+		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=noisy")), "the queue takes five")
+		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(10, "service.name=noisy")), "the limit takes ten points")
+		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=well")))
+		r.arrive(map[string]int{"well": n + 1})
+	}
+	assert.Empty(t, r.counted("otelcol_tenant_routing_items_refused"))
+	assert.Equal(t, map[string]int64{"noisy/queue_full": 5, "noisy/items_per_second": 100}, r.counted("otelcol_tenant_routing_items_dropped", "tenant", "reason"))
+	d.fail(nil)
+	r.arrive(map[string]int{"well": 10, "noisy": 5})
+
+	r = newRig(t, direct, func(c *Config) { c.OnExcess = DropExcess })
+	r.to[toTenants].fail(func(context.Context, string) error { return assert.AnError })
+	require.ErrorIs(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")), assert.AnError)
+}
+
+// Guarantees: what is final is counted as lost, not as sent again.
+func TestWhatIsRefusedForGoodIsLost(t *testing.T) {
+	r := newRig(t, direct)
+	r.to[toTenants].fail(func(context.Context, string) error { return consumererror.NewPermanent(assert.AnError) })
+	assert.True(t, consumererror.IsPermanent(r.ConsumeMetrics(t.Context(), batch(3, "service.name=a"))))
+	assert.Empty(t, r.counted("otelcol_tenant_routing_items_refused"))
+	assert.Equal(t, map[string]int64{"a/failed": 3}, r.counted("otelcol_tenant_routing_items_dropped", "tenant", "reason"))
 }

@@ -80,9 +80,11 @@ func TestATableIsReadWithEveryProblemAtItsLine(t *testing.T) {
 // is a right one, and what is wrong is told with its line; names that are in no table are nobody's.
 func TestATableIsReadAgainWhenItChanges(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tenants.yaml")
-	write := func(text string, age time.Duration) {
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		require.NoError(t, os.Chtimes(file, time.Time{}, time.Now().Add(-age)))
+	write := func(text string, age time.Duration) { // in one go: it is looked at every millisecond
+		next := file + ".next"
+		require.NoError(t, os.WriteFile(next, []byte(text), 0o600))
+		require.NoError(t, os.Chtimes(next, time.Time{}, time.Now().Add(-age)))
+		require.NoError(t, os.Rename(next, file))
 	}
 	write("ns-a: a\n", time.Hour)
 	core, logs := observer.New(zap.ErrorLevel)
@@ -113,9 +115,11 @@ func TestATableIsReadAgainWhenItChanges(t *testing.T) {
 
 	write("ns-a: z\n", time.Second)
 	require.Eventually(t, func() bool { return goesTo() == "z" }, 5*time.Second, time.Millisecond)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	require.Len(t, h.events, 2)
+	require.Eventually(t, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.events) == 2
+	}, 5*time.Second, time.Millisecond)
 	assert.Equal(t, componentstatus.StatusRecoverableError, h.events[0].Status())
 	assert.Equal(t, componentstatus.StatusOK, h.events[1].Status())
 }

@@ -212,22 +212,32 @@ func (r *router[T]) deliver(ctx context.Context, data T, q *request[T]) error {
 		}
 		if err := r.send(ctx, p, now); err != nil {
 			p.why = reasonOf(err)
-			if refusal == nil || consumererror.IsPermanent(refusal) { // what others can send again, they have to hear of
+			if r.tells(p.why) && (refusal == nil || consumererror.IsPermanent(refusal)) { // what others can send again, they have to hear of
 				refusal = err
 			}
 			continue
 		}
 		taken = taken || p.items > 0
 	}
-	if refusal != nil && !taken {
-		if q.parts[0].data != data {
-			r.signal.join(data, q.parts)
-		}
-		r.refuse(q)
-		return refusal
+	if refusal == nil || taken {
+		r.drop(q)
+		return nil
 	}
-	r.drop(q)
-	return nil
+	if q.parts[0].data != data {
+		r.signal.join(data, q.parts)
+	}
+	if consumererror.IsPermanent(refusal) { // it is not sent again
+		r.drop(q)
+	} else {
+		r.refuse(q)
+	}
+	return refusal
+}
+
+// tells reports whether a sender is to hear that something was not taken. With on_excess: drop, who sends hears of what is wrong
+// with the gateway, and not of what is wrong with one tenant.
+func (r *router[T]) tells(why reason) bool {
+	return why == notTaken || r.cfg.OnExcess == RefuseExcess
 }
 
 // admit asks the limits of all tenants of a request, and is the answer when none has room.
@@ -258,7 +268,7 @@ func (r *router[T]) admit(q *request[T], now time.Time) (refusal error) {
 		if exceeds == limit.Bytes {
 			p.why = overBytes
 		}
-		if wait > longest {
+		if wait > longest && r.tells(p.why) {
 			longest = wait
 			refusal = tooMuch(t.id, p.why, wait)
 		}

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// deaf is how long a destination that does not hear that it is to end is waited for.
-const deaf = 5 * time.Second
+// deaf is how long a destination that does not hear that it is to end is waited for. Tests do not have so long.
+var deaf = 5 * time.Second
 
 // Shutdown sends what queues in memory hold, all tenants at once, for as long as drain_timeout says. What lies in a storage
 // stays there.
@@ -51,9 +51,10 @@ func (r *router[T]) drain(ctx context.Context, all []*tenantOf[T]) error {
 	var closing sync.WaitGroup
 	for _, t := range all {
 		closing.Go(func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			err := t.close(drain)
+			t.mu.Lock() // whoever is sending comes to an end
+			t.closed = true
+			t.mu.Unlock() // whoever scrapes sees how the queues become empty
+			err := t.stop(drain)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

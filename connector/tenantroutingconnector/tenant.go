@@ -27,7 +27,8 @@ type tenantOf[T any] struct {
 	accepted         atomic.Int64
 	refused, dropped [reasons]atomic.Int64
 
-	// mu is held for reading while something is sent, and for writing to open and to close the queues.
+	// mu is held for reading while something is sent, and for writing to open the queues and to close the tenant. Once it is closed,
+	// the queues do not change any more.
 	mu     sync.RWMutex
 	opened bool
 	closed bool

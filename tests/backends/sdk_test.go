@@ -178,3 +178,31 @@ func TestTheSignalsOfARequestStayJoined(t *testing.T) {
 	fetch(t, "http://"+g.console+"/config.json", nil, &console)
 	assert.Equal(t, "http://traces.example.com/trace/{trace_id}", console["trace_url"])
 }
+
+// Scenario: a tenant has just sent four seconds' worth beyond its limit when a service of its that is instrumented with the SDK for
+// JavaScript, over HTTP, or for Python, over gRPC, sends what it has.
+// Guarantees: the SDK is refused, understands that it is to wait, and all of it is there in the end, once.
+func TestSDKsWaitWhenTheirTenantIsOverItsLimit(t *testing.T) {
+	const requests = 10
+	to := startDestinations(t)
+	for name, client := range map[string]func(*gateway) *exec.Cmd{
+		"js": func(g *gateway) *exec.Cmd {
+			return exec.Command("node", filepath.Join(spawn.Root(t), "tests", "sdk", "js", "client.mjs"), g.otlp, fmt.Sprint(requests))
+		},
+		"py": func(g *gateway) *exec.Cmd {
+			return exec.Command(python(t), filepath.Join(spawn.Root(t), "tests", "sdk", "python", "client.py"), g.grpc, fmt.Sprint(requests))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := startGateway(t, to, "gateway-0", "", nil, "yaml:connectors::tenant_routing/in::limits: {items_per_second: 20, burst: 1s}")
+			tenant := "team-" + name
+			c := claiming{t, g.otlp, ""}
+			c.spans([]string{tenant}, numbers{0, 100}, time.Now()) // 20 that it may, and a debt of 80
+			out, err := client(g).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			g.told(t, tenant, "chat-"+name, requests)
+			assert.Zero(t, g.Stop())
+			assert.Regexp(t, `items of tenants were not taken.*"reason": "items_per_second", "items": \d+, "signal": "traces", "example": "`+tenant+`"`, g.Logs())
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -105,8 +106,9 @@ func (j jaeger) spans(t testing.TB, tenant, service string) (all []span) {
 // logStore is a VictoriaLogs behind what a Loki says of tenants: without X-Scope-OrgID there is no access, and each has data of
 // its own. VictoriaLogs' tenants are numbers, so the front numbers the names.
 type logStore struct {
-	otlp string // URL
-	ask  string // URL, of VictoriaLogs itself
+	otlp   string // URL
+	ask    string // URL, of VictoriaLogs itself
+	server *process
 
 	mu      sync.Mutex
 	tenants []string
@@ -115,13 +117,13 @@ type logStore struct {
 func startLogStore(t testing.TB) *logStore {
 	t.Helper()
 	address := spawn.FreeEndpoint(t)
-	keep(t, tool(t, "victoria-logs", "VICTORIALOGS_VERSION"), "-httpListenAddr="+address, "-storageDataPath="+t.TempDir(), "-retentionPeriod=7d",
+	victoria := keep(t, tool(t, "victoria-logs", "VICTORIALOGS_VERSION"), "-httpListenAddr="+address, "-storageDataPath="+t.TempDir(), "-retentionPeriod=7d",
 		"-loggerLevel=WARN")
 	waitHTTP(t, "http://"+address+"/health")
-	s := &logStore{ask: "http://" + address}
+	s := &logStore{ask: "http://" + address, server: victoria}
 	to, err := url.Parse(s.ask)
 	require.NoError(t, err)
-	front := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+	front := &httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
 		r.Out.URL.Path = "/insert/opentelemetry/v1/logs"
 		r.Out.Header.Set("AccountID", strconv.Itoa(s.account(r.In.Header.Get("X-Scope-OrgID"))))
@@ -153,6 +155,13 @@ func (s *logStore) account(tenant string) int {
 	return i + 1 // 0 is who says nothing
 }
 
+// heardOf reports whether something came as a tenant's.
+func (s *logStore) heardOf(tenant string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.tenants, tenant)
+}
+
 // records are the log records of a tenant that a query finds, by field.
 func (s *logStore) records(t testing.TB, tenant, query string) (all []map[string]string) {
 	t.Helper()
@@ -181,9 +190,9 @@ func startPrometheusForOTLP(t testing.TB) store {
 storage: {tsdb: {out_of_order_time_window: 1d}}
 otlp: {promote_resource_attributes: [service.instance.id, k8s.namespace.name]}
 `)
-	keep(t, prometheus(t), "--config.file="+config, "--web.listen-address="+address, "--storage.tsdb.path="+t.TempDir(),
+	server := keep(t, prometheus(t), "--config.file="+config, "--web.listen-address="+address, "--storage.tsdb.path="+t.TempDir(),
 		"--web.enable-otlp-receiver", "--web.enable-remote-write-receiver", "--enable-feature=exemplar-storage,otlp-deltatocumulative", "--log.level=warn")
-	s := store{push: "http://" + address + "/api/v1/otlp/v1/metrics", ask: "http://" + address}
+	s := store{push: "http://" + address + "/api/v1/otlp/v1/metrics", ask: "http://" + address, server: server}
 	require.Eventually(t, s.ready, time.Minute, 100*time.Millisecond, "Prometheus is not ready")
 	return s
 }

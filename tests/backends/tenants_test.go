@@ -133,16 +133,31 @@ func (c claiming) points(names []string, n numbers, at time.Time) {
 // census is how often a tenant has each item.
 type census map[string]int
 
+// spansOf counts the spans that the servers have of a tenant.
+func (d destinations) spansOf(t testing.TB, tenant string) census {
+	t.Helper()
+	spans := census{}
+	for _, s := range d.traces.spans(t, tenant, "chat") {
+		spans[s.Operation]++
+	}
+	return spans
+}
+
+// recordsOf counts the log records that the servers have of a tenant.
+func (d destinations) recordsOf(t testing.TB, tenant string) census {
+	t.Helper()
+	records := census{}
+	for _, r := range d.logs.records(t, tenant, "*") {
+		records[r["_msg"]]++
+	}
+	return records
+}
+
 // take counts what the servers have of a tenant, by signal.
 func (g *gateway) take(t testing.TB, tenant string, at time.Time) (spans, records, points census) {
 	t.Helper()
-	spans, records, points = census{}, census{}, census{}
-	for _, s := range g.traces.spans(t, tenant, "chat") {
-		spans[s.Operation]++
-	}
-	for _, r := range g.logs.records(t, tenant, "*") {
-		records[r["_msg"]]++
-	}
+	spans, records = g.spansOf(t, tenant), g.recordsOf(t, tenant)
+	points = census{}
 	for _, s := range g.metrics.samples(t, fmt.Sprintf(`item{tenant=%q}`, tenant), at.Add(time.Second)) {
 		assert.Equal(t, s.labels["number"], fmt.Sprint(s.value))
 		points[item(s.labels["k8s_namespace_name"], int(s.value))]++
@@ -162,21 +177,28 @@ func (g *gateway) expect(t testing.TB, tenant string, n int, at, deadline time.T
 		time.Sleep(500 * time.Millisecond)
 	}
 	for signal, got := range map[string]census{"spans": spans, "log records": records, "data points": points} {
-		lost, twice := 0, 0
-		for i := range n {
-			switch got[item(tenant, i)] {
-			case 0:
-				lost++
-			case 1:
-			default:
-				twice++
-			}
-			delete(got, item(tenant, i))
-		}
-		assert.Zero(t, lost, "%s of %s are lost", signal, tenant)
+		twice := got.complete(t, signal, tenant, n)
 		assert.Zero(t, twice, "%s of %s are there twice", signal, tenant)
-		assert.Empty(t, got, "%s that %s has and should not", signal, tenant)
 	}
+}
+
+// complete requires that what a tenant has is its own n items, and returns how many of them are there more than once.
+func (c census) complete(t testing.TB, signal, tenant string, n int) (twice int) {
+	t.Helper()
+	lost := 0
+	for i := range n {
+		switch c[item(tenant, i)] {
+		case 0:
+			lost++
+		case 1:
+		default:
+			twice++
+		}
+		delete(c, item(tenant, i))
+	}
+	assert.Zero(t, lost, "%s of %s are lost", signal, tenant)
+	assert.Empty(t, c, "%s that %s has and should not", signal, tenant)
+	return twice
 }
 
 // Scenario: fifty namespaces, in each a service of the same name, send spans, log records and data points through one gateway in

@@ -46,29 +46,52 @@ func run(t testing.TB, path string, args ...string) string {
 	return string(out)
 }
 
+// process is a tool that runs beside a test, and can be stopped and started again.
+type process struct {
+	t    testing.TB
+	path string
+	args []string
+	dir  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+	out  bytes.Buffer  // read only after it has ended
+}
+
 // keep starts a tool and ends it with the test. Its output is shown when the test failed.
-func keep(t testing.TB, path string, args ...string) {
+func keep(t testing.TB, path string, args ...string) *process {
 	t.Helper()
-	var out bytes.Buffer // read only after the process has ended
-	cmd := exec.Command(path, args...)
-	cmd.Dir = t.TempDir()
-	cmd.Stdout, cmd.Stderr = &out, &out
-	require.NoError(t, cmd.Start())
-	done := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // it is ended by a signal
-		close(done)
-	}()
+	p := &process{t: t, path: path, args: args, dir: t.TempDir()}
+	p.start()
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // fails only when it has already ended
-		select {
-		case <-done:
-		case <-time.After(20 * time.Second):
-			_ = cmd.Process.Kill()
-			<-done
-		}
+		p.stop()
 		if t.Failed() {
-			t.Logf("log of %s:\n%s", cmd, out.String())
+			t.Logf("log of %s:\n%s", p.cmd, p.out.String())
 		}
 	})
+	return p
+}
+
+// start starts it, again after a stop.
+func (p *process) start() {
+	p.t.Helper()
+	p.cmd = exec.Command(p.path, p.args...)
+	p.cmd.Dir = p.dir
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	require.NoError(p.t, p.cmd.Start())
+	p.done = make(chan struct{})
+	go func(cmd *exec.Cmd, done chan struct{}) {
+		_ = cmd.Wait() // it is ended by a signal
+		close(done)
+	}(p.cmd, p.done)
+}
+
+// stop ends it, and waits until it has ended.
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has already ended
+	select {
+	case <-p.done:
+	case <-time.After(20 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	}
 }

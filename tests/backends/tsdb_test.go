@@ -93,7 +93,10 @@ func startCollector(t testing.TB, directory string) (store, *spawn.Collector) {
 }
 
 // store is a server that takes OTLP and answers PromQL.
-type store struct{ push, ask string }
+type store struct {
+	push, ask string
+	server    *process // nil where the test does not need to stop it
+}
 
 func (s store) ready() bool {
 	resp, err := http.Get(s.ask + "/-/ready")

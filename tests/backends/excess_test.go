@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build backends
+
+package backends
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Scenario: an agent puts the log records of twenty tenants, who share partitions of Apache Kafka, into it. One of them sends a hundred
+// times its limit before the others send what they may.
+// Guarantees: the gateway behind Kafka refuses nothing, so that the others' records do not wait for the one's limit, and all of them
+// are there; of the one's are there as many as it may send, and the others are counted.
+func TestBehindKafkaNobodyWaitsForATenantOverItsLimit(t *testing.T) {
+	const perSecond, each = 10, 5
+	kafka := startKafka(t)
+	to := destinations{store{ask: "http://127.0.0.1:1"}, startLogStore(t), jaeger{otlp: "127.0.0.1:1"}}
+	g := startGateway(t, to, "gateway-0", "", []string{"KAFKA_BROKERS=" + kafka}, "builtin:gateway-kafka",
+		fmt.Sprintf("yaml:connectors::tenant_routing/in: {on_excess: drop, limits: {items_per_second: %d, burst: 10s}}", perSecond))
+	c, now := claiming{t, startAgent(t, kafka), ""}, time.Now()
+	for i := range 20 { // a request for each message
+		c.records([]string{"noisy"}, numbers{100 * i, 100 * (i + 1)}, now)
+	}
+	names := make([]string, 20)
+	for k := range names {
+		names[k] = fmt.Sprintf("quiet-%02d", k)
+	}
+	for i := range each {
+		c.records(names, numbers{i, i + 1}, now)
+	}
+	for _, tenant := range names {
+		require.Eventually(t, func() bool { return len(to.recordsOf(t, tenant)) == each }, 20*time.Second, 100*time.Millisecond, tenant)
+		assert.Zero(t, to.recordsOf(t, tenant).complete(t, "log records", tenant, each))
+	}
+	got := len(to.recordsOf(t, "noisy"))
+	assert.Positive(t, got)
+	assert.Less(t, got, 1000)
+	assert.Zero(t, g.Stop())
+	assert.Regexp(t, fmt.Sprintf(`items of tenants were not taken.*"reason": "items_per_second", "items": %d, "signal": "logs", "example": "noisy"`, 2000-got), g.Logs())
+}
