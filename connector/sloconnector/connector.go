@@ -4,7 +4,9 @@ package sloconnector
 
 import (
 	"context"
+	"sync/atomic"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -18,6 +20,16 @@ import (
 type instance struct {
 	*shared.Member[*engine]
 	feeds bool
+	open  *atomic.Bool // of the signal that goes out
+}
+
+// Start starts the engine with the first instance. The Collector has started the consumer behind this one before.
+func (i *instance) Start(ctx context.Context, host component.Host) error {
+	if err := i.Member.Start(ctx, host); err != nil {
+		return err
+	}
+	i.open.Store(true)
+	return nil
 }
 
 // Capabilities are those of a component that only reads.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -37,6 +38,7 @@ type engine struct {
 	set     component.TelemetrySettings
 	metrics consumer.Metrics // nil where no pipeline takes them
 	logs    consumer.Logs
+	open    outputs
 	own     *frame.Telemetry
 	gone    metric.Int64Counter // parts that were forgotten
 	now     func() time.Time
@@ -79,6 +81,10 @@ type engine struct {
 	keeper *frame.Keeper
 	work   frame.Work
 }
+
+// outputs are the signals whose consumers have started. The engine starts with its first instance, and the consumers of another
+// one may start later, or never, where something else does not start.
+type outputs struct{ metrics, logs atomic.Bool }
 
 func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
 	tenants, err := tenant.NewResolver(cfg.TenantFrom)
