@@ -150,6 +150,20 @@ service:
     logs/t: {receivers: [tenant_routing], exporters: [otlp_http]}
     logs/other: {receivers: [otlp], exporters: [otlp_http]}
 `)
+		forwarded := check(t, `
+connectors: {tenant_routing: `+settings+`, forward: {}}
+extensions: {tenant_headers/own: `+headers+`}
+exporters: {otlp_http: {endpoint: "http://localhost:4318", auth: {authenticator: tenant_headers/own}}}
+service:
+  extensions: [tenant_headers/own, file_storage, file_storage/idle]
+  pipelines:
+    logs: {receivers: [otlp], exporters: [tenant_routing]}
+    logs/t: {receivers: [tenant_routing], exporters: [forward]}
+    logs/x: {receivers: [forward], exporters: [otlp_http]}
+`)
+		if len(want) > 0 && strings.Contains(want[0], "metadata_key") {
+			assert.EqualError(t, forwarded, want[0])
+		}
 		if len(want) == 0 {
 			assert.NoError(t, err)
 			return

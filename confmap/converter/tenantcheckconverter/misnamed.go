@@ -60,18 +60,13 @@ func (c config) noPipelines(connector, at string, pipelines map[string]any) erro
 	return errors.Join(errs...)
 }
 
-// otherKey says which exporters right behind a connector would look for the tenant where it does not stand: they would refuse all
-// there is.
+// otherKey says which exporters behind a connector would look for the tenant where it does not stand: they would refuse all there is.
 func (c config) otherKey(connector, at string, of map[string]any) error {
 	var errs []error
 	written := keyOf(of["metadata_key"])
 	said := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(c.pipelines())) {
-		p := c.pipeline(name)
-		if !slices.Contains(texts(p["receivers"]), connector) {
-			continue
-		}
-		for _, exporter := range texts(p["exporters"]) {
+	for _, name := range c.behind(connector) {
+		for _, exporter := range texts(c.pipeline(name)["exporters"]) {
 			auth, _ := mapAt(c, "exporters", exporter, "auth")["authenticator"].(string)
 			if typeOf(auth) != headersType || said[auth] {
 				continue
@@ -84,6 +79,26 @@ func (c config) otherKey(connector, at string, of map[string]any) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// behind are the pipelines that get client metadata from a connector as it is, in order of name.
+func (c config) behind(connector string) (all []string) {
+	senders := []string{connector}
+	for i := 0; i < len(senders); i++ {
+		for name := range c.pipelines() {
+			if slices.Contains(all, name) || !slices.Contains(texts(c.pipeline(name)["receivers"]), senders[i]) {
+				continue
+			}
+			all = append(all, name)
+			for _, id := range texts(c.pipeline(name)["exporters"]) {
+				if typeOf(id) == "forward" || typeOf(id) == "routing" {
+					senders = append(senders, id)
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // keyOf is a key of client metadata as it is compared: without regard to case.
