@@ -24,6 +24,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
 	"github.com/otelcol-llm/otelcol-llm/internal/selection"
+	"github.com/otelcol-llm/otelcol-llm/internal/shared"
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 )
@@ -35,6 +36,7 @@ type engine struct {
 	set     component.TelemetrySettings
 	metrics consumer.Metrics // nil where no pipeline takes them
 	logs    consumer.Logs
+	open    shared.Started
 	own     *frame.Telemetry
 	joins   *joinCounter
 	now     func() time.Time

@@ -45,7 +45,7 @@ func (e *engine) publishEvents(ctx context.Context) {
 		e.log(&fresh[i])
 		e.tellGuard(&fresh[i])
 	}
-	if len(pending) > 0 && !e.pause.Paused(e.now()) {
+	if len(pending) > 0 && e.open.Logs.Load() && !e.pause.Paused(e.now()) {
 		dropped += e.send(ctx, pending)
 	}
 	if dropped > 0 {

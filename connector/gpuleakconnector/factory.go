@@ -4,6 +4,7 @@ package gpuleakconnector
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -18,7 +19,11 @@ import (
 )
 
 // engines are shared between the instances that serve different signals of one connector.
-var engines shared.Group[*engine]
+var engines = shared.Group[*engine]{Hears: shared.Hears[*engine]{
+	Metrics: (*engine).consume, Traces: (*engine).consumeTraces, Logs: (*engine).consumeLogs,
+}}
+
+type instance = shared.Instance[*engine]
 
 // NewFactory returns the factory of the gpu_leak connector.
 func NewFactory() connector.Factory {
@@ -51,34 +56,46 @@ func createDefaultConfig() component.Config {
 }
 
 func createMetricsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Metrics, error) {
-	return join(set, cfg, pipeline.SignalMetrics, func(e *engine) { e.metrics = next })
+	return join(set, cfg, pipeline.SignalMetrics, toMetrics(next))
 }
 
 func createMetricsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Metrics, error) {
-	return join(set, cfg, pipeline.SignalMetrics, func(e *engine) { e.logs = next })
+	return join(set, cfg, pipeline.SignalMetrics, toLogs(next))
 }
 
 func createLogsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Logs, error) {
-	return join(set, cfg, pipeline.SignalLogs, func(e *engine) { e.metrics = next })
+	return join(set, cfg, pipeline.SignalLogs, toMetrics(next))
 }
 
 func createLogsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {
-	return join(set, cfg, pipeline.SignalLogs, func(e *engine) { e.logs = next })
+	return join(set, cfg, pipeline.SignalLogs, toLogs(next))
 }
 
 func createTracesToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Traces, error) {
-	return join(set, cfg, pipeline.SignalTraces, func(e *engine) { e.metrics = next })
+	return join(set, cfg, pipeline.SignalTraces, toMetrics(next))
 }
 
 func createTracesToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Traces, error) {
-	return join(set, cfg, pipeline.SignalTraces, func(e *engine) { e.logs = next })
+	return join(set, cfg, pipeline.SignalTraces, toLogs(next))
 }
 
-func join(set connector.Settings, cfg component.Config, from pipeline.Signal, connect func(*engine)) (*instance, error) {
-	member, err := engines.Join(cfg, func() (*engine, error) { return newEngine(set, cfg.(*Config)) })
-	if err != nil {
-		return nil, err
+// output connects an engine to the consumer of a signal.
+type output func(*engine) *atomic.Bool
+
+func toMetrics(next consumer.Metrics) output {
+	return func(e *engine) *atomic.Bool {
+		e.metrics = next
+		return &e.open.Metrics
 	}
-	connect(member.Engine())
-	return &instance{Member: member, feeds: member.Claim(from)}, nil
+}
+
+func toLogs(next consumer.Logs) output {
+	return func(e *engine) *atomic.Bool {
+		e.logs = next
+		return &e.open.Logs
+	}
+}
+
+func join(set connector.Settings, cfg component.Config, from pipeline.Signal, connect output) (*instance, error) {
+	return engines.Instance(cfg, from, func() (*engine, error) { return newEngine(set, cfg.(*Config)) }, connect)
 }

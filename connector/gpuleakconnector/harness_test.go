@@ -60,6 +60,8 @@ func newRigOn(t testing.TB, host component.Host, configure func(*Config)) *rig {
 	r := &rig{engine: e, t: t, tel: tel, clock: t0.Add(24 * time.Hour), metrics: new(consumertest.MetricsSink), logs: new(consumertest.LogsSink)}
 	e.now = func() time.Time { return r.clock }
 	e.metrics, e.logs = r.metrics, r.logs
+	e.open.Metrics.Store(true)
+	e.open.Logs.Store(true)
 	require.NoError(t, e.begin())
 	_, err = e.keeper.Restore(t.Context(), host, cfg.Storage, component.KindConnector, e.id)
 	require.NoError(t, err)

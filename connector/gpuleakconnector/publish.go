@@ -19,7 +19,7 @@ import (
 
 // publishMetrics tells what was judged since the last call. It is kept until it is taken.
 func (e *engine) publishMetrics(ctx context.Context) {
-	if e.outbox.Paused(e.now()) {
+	if e.outbox.Paused(e.now()) || e.metrics != nil && !e.open.Metrics.Load() {
 		return
 	}
 	e.mu.Lock()

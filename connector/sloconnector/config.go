@@ -58,6 +58,9 @@ type Config struct {
 	// TenantFrom are the attributes of the resource that say whose data it is, the first that is set. It is the value of
 	// the group-by key tenant.
 	TenantFrom []string `mapstructure:"tenant_from"`
+	// TrustParts lets count what other slo connectors tell (slo.sli.distribution). It names the group, and so the tenant, that it is
+	// of: nobody but they may be able to send it. Without it, it is refused.
+	TrustParts bool `mapstructure:"trust_parts"`
 	// MaxParts bounds the parts (other slo connectors) that are known by what they tell. What further ones tell counts, and
 	// nobody notices when they are away.
 	MaxParts int `mapstructure:"max_parts"`

@@ -29,7 +29,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 	want := &Config{
 		Catalog: component.MustNewIDWithName("slo_catalog", "other"), GroupBy: []string{"k8s.namespace.name", "cloud.region"},
 		Window: time.Minute, Lateness: 5 * time.Second, IdleTimeout: 10 * time.Second, MaxLag: 10 * time.Minute, MaxSeries: 1, MaxInputSeries: 2,
-		MaxSources: 3, MaxSeriesPerSLO: 4, MaxRecentSpans: 5, SeriesTTL: 30 * time.Minute, MaxParts: 6, PartTTL: 40 * time.Minute, TenantFrom: []string{"point:customer.id"},
+		MaxSources: 3, MaxSeriesPerSLO: 4, MaxRecentSpans: 5, SeriesTTL: 30 * time.Minute, TrustParts: true, MaxParts: 6, PartTTL: 40 * time.Minute, TenantFrom: []string{"point:customer.id"},
 		BurnRates: []BurnRate{{Long: 2 * time.Hour, Short: 10 * time.Minute, Factor: 10, Severity: "page"}},
 		Storage:   &storage, CheckpointInterval: 20 * time.Second,
 		Metrics: emit.Settings{"slo.sli.bound": {Enabled: &off}},

@@ -451,7 +451,7 @@ func TestDirtyPointsAreRefusedWithAReason(t *testing.T) {
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			r := newRig(t, ttftDocs, nil)
+			r := newRig(t, ttftDocs, trusting)
 			r.send(make())
 			assert.Equal(t, map[string]int64{reason: 1}, r.refused())
 			good, _ := r.last("slo.sli.events", map[string]string{"outcome": "good"})

@@ -133,12 +133,16 @@ func isDistribution(name string) bool {
 	return name == sliDistribution.Name || name == "slo_sli_distribution"
 }
 
-// distribution takes what other connectors have heard, and reports whether a metric is that.
+// distribution takes what other connectors have heard, where they are trusted, and reports whether a metric is that.
 func (e *engine) distribution(b *intake.Batch) bool {
 	if !isDistribution(b.Metric.Name()) {
 		return false
 	}
 	counts := &e.intake.Counts
+	if !e.cfg.TrustParts {
+		counts.Refuse(intake.Untrusted, intake.Points(b.Metric))
+		return true
+	}
 	switch b.Metric.Type() {
 	case pmetric.MetricTypeHistogram, pmetric.MetricTypeExponentialHistogram:
 	default:

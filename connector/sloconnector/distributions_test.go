@@ -31,6 +31,9 @@ func switched(t testing.TB, name string, on bool) emit.Settings {
 	return s
 }
 
+// trusting is the configuration of one that judges what others tell.
+func trusting(c *Config) { c.TrustParts = true }
+
 // tellers are two connectors that are each fed a part, the one that is fed what these tell, and the one that is fed all.
 type tellers struct {
 	parts        [2]*rig
@@ -40,7 +43,10 @@ type tellers struct {
 
 func newTellers(t *testing.T, docs string) *tellers {
 	t.Helper()
-	s := &tellers{full: newRig(t, docs, burns), merged: newRig(t, docs, func(c *Config) { burns(c); c.Lateness, c.IdleTimeout = 30*time.Second, 200*time.Second })}
+	s := &tellers{full: newRig(t, docs, burns), merged: newRig(t, docs, func(c *Config) {
+		burns(c)
+		c.TrustParts, c.Lateness, c.IdleTimeout = true, 30*time.Second, 200*time.Second
+	})}
 	for i := range s.parts {
 		s.parts[i] = newRig(t, docs, func(c *Config) { burns(c); c.Metrics = switched(t, "slo.sli.distribution", true) })
 		s.parts[i].set.Resource.Attributes().PutStr("service.instance.id", fmt.Sprintf("part-%d", i))
@@ -316,7 +322,7 @@ func TestTheMergedTruthOfRandomValues(t *testing.T) {
 func TestDistributionsInPortions(t *testing.T) {
 	docs := strings.Replace(ttftDocs, "annotations: {", "annotations: {otelcol-llm.dev/group-by: pod, ", 1)
 	configure := func(c *Config) { c.MaxSeries = 20_000; c.Metrics = switched(t, "slo.sli.distribution", true) }
-	from, to := newRig(t, docs, configure), newRig(t, docs, func(c *Config) { c.MaxSeries = 20_000; c.Lateness = 30 * time.Second })
+	from, to := newRig(t, docs, configure), newRig(t, docs, func(c *Config) { c.TrustParts, c.MaxSeries, c.Lateness = true, 20_000, 30*time.Second })
 	for minute := range 3 {
 		md, points := gaugeOf("vllm:time_to_first_token_seconds")
 		for i := range 9000 {
@@ -343,7 +349,7 @@ func TestWhatIsOverflowStaysOverflow(t *testing.T) {
 	}
 	from.send(md)
 	from.wait(2 * time.Minute)
-	to := newRig(t, docs, nil)
+	to := newRig(t, docs, trusting)
 	for _, md := range from.distributions() {
 		to.send(md)
 	}
@@ -393,7 +399,7 @@ func TestADistributionThatWasNotTakenIsToldAgain(t *testing.T) {
 func TestADistributionThatMeansNothingIsRefused(t *testing.T) {
 	f := func(want string, change func(m pmetric.Metric, p pmetric.HistogramDataPoint)) {
 		t.Helper()
-		r := newRig(t, ttftDocs, nil)
+		r := newRig(t, ttftDocs, trusting)
 		md, points := histogramOf("slo_sli_distribution", deltas)
 		p := points.AppendEmpty()
 		p.Attributes().PutStr("slo_id", "llm:chat:ttft:p95")
@@ -422,7 +428,7 @@ func TestADistributionThatMeansNothingIsRefused(t *testing.T) {
 
 // Guarantees: what has the name and not the shape takes nobody down.
 func TestADistributionOfAnotherShapeIsRefused(t *testing.T) {
-	r := newRig(t, ttftDocs, nil)
+	r := newRig(t, ttftDocs, trusting)
 	r.send(metricsOf("slo.sli.distribution", func(pmetric.Metric) {})) // no data at all
 	md, points := gaugeOf("slo.sli.distribution")
 	addNumber(points, t0, t0, 1)
@@ -432,4 +438,55 @@ func TestADistributionOfAnotherShapeIsRefused(t *testing.T) {
 	r.send(md)
 	r.send(metricsOf("slo.sli.distribution", func(m pmetric.Metric) { m.SetEmptySummary().DataPoints().AppendEmpty() }))
 	assert.Equal(t, map[string]int64{"unsupported_shape": 3}, r.refused())
+}
+
+// Scenario: a client that is no connector sends a distribution of another tenant's promise, and says that a part is there which
+// nobody knows. Guarantees: nothing of it counts, nobody is waited for, and it is counted as refused.
+func TestAClientCannotTellWhatOthersHaveHeard(t *testing.T) {
+	r := newRig(t, ttftDocs, func(c *Config) { c.GroupBy = []string{"tenant"} })
+	for _, of := range []map[string]string{{"slo_id": "llm:chat:ttft:p95", "tenant": "victim"}, {}} {
+		md, points := histogramOf("slo.sli.distribution", deltas)
+		resource := md.ResourceMetrics().At(0).Resource().Attributes()
+		resource.PutStr("k8s.namespace.name", "evil")
+		resource.PutStr("service.instance.id", "ghost")
+		resource.PutStr("otelcol.component.id", "slo")
+		p := points.AppendEmpty()
+		for key, value := range of {
+			p.Attributes().PutStr(key, value)
+		}
+		n := uint64(1000 * len(of))
+		fillHistogram(p, t0, t0.Add(time.Minute), ttftBounds, 0, 0, 0, 0, 0, 0, n)
+		r.send(md)
+	}
+	r.wait(10 * time.Minute)
+	assert.Zero(t, r.judge.Parts())
+	_, told := r.last("slo.sli.events", map[string]string{"tenant": "victim"})
+	assert.False(t, told)
+	assert.Equal(t, map[string]int64{"untrusted": 2}, r.refused())
+}
+
+// Scenario: a client writes another tenant's name on its points, spans and records, under every key by which a tenant is found.
+// Guarantees: what it sends is judged as its own, and what is found is its own.
+func TestAPointCannotChooseItsTenant(t *testing.T) {
+	for _, key := range []string{"tenant", "k8s.namespace.name", "service.namespace"} {
+		r := newRig(t, ttftDocs, func(c *Config) { c.GroupBy = []string{key} })
+		md, points := gaugeOf("vllm:time_to_first_token_seconds")
+		md.ResourceMetrics().At(0).Resource().Attributes().PutStr("k8s.namespace.name", "evil")
+		md.ResourceMetrics().At(0).ScopeMetrics().At(0).Scope().Attributes().PutStr(key, "victim")
+		addNumber(points, time.Time{}, t0, 9).Attributes().PutStr(key, "victim")
+		r.send(md)
+		r.wait(10 * time.Minute)
+		for _, md := range r.metrics.AllMetrics() {
+			for _, rm := range md.ResourceMetrics().All() {
+				assert.NotContains(t, rm.Resource().Attributes().AsRaw(), "victim", key)
+				for _, v := range rm.Resource().Attributes().All() {
+					assert.NotEqual(t, "victim", v.AsString(), key)
+				}
+			}
+		}
+		_, told := r.last("slo.sli.events", map[string]string{key: "victim"})
+		assert.False(t, told, key)
+		bad, _ := r.last("slo.sli.events", map[string]string{"outcome": "bad"})
+		assert.InDelta(t, 1, bad, 0, key)
+	}
 }

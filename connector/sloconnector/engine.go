@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/internal/intake"
 	"github.com/otelcol-llm/otelcol-llm/internal/openslo"
+	"github.com/otelcol-llm/otelcol-llm/internal/shared"
 	"github.com/otelcol-llm/otelcol-llm/internal/sketch"
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
@@ -37,6 +38,7 @@ type engine struct {
 	set     component.TelemetrySettings
 	metrics consumer.Metrics // nil where no pipeline takes them
 	logs    consumer.Logs
+	open    shared.Started
 	own     *frame.Telemetry
 	gone    metric.Int64Counter // parts that were forgotten
 	now     func() time.Time

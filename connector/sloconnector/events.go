@@ -48,7 +48,7 @@ func (e *engine) publishEvents(ctx context.Context) {
 	for i := range fresh {
 		e.log(&fresh[i])
 	}
-	if len(pending) > 0 && !box.Paused(e.now()) {
+	if len(pending) > 0 && e.open.Logs.Load() && !box.Paused(e.now()) {
 		dropped += e.sendEvents(ctx, pending)
 	}
 	if dropped > 0 {

@@ -4,6 +4,7 @@ package sloconnector
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -60,29 +61,46 @@ func createDefaultConfig() component.Config {
 }
 
 func createMetricsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Metrics, error) {
-	return join(set, cfg, pipeline.SignalMetrics, func(e *engine) { e.metrics = next })
+	return join(set, cfg, pipeline.SignalMetrics, toMetrics(next))
 }
 
 func createMetricsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Metrics, error) {
-	return join(set, cfg, pipeline.SignalMetrics, func(e *engine) { e.logs = next })
+	return join(set, cfg, pipeline.SignalMetrics, toLogs(next))
 }
 
 func createTracesToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Traces, error) {
-	return join(set, cfg, pipeline.SignalTraces, func(e *engine) { e.metrics = next })
+	return join(set, cfg, pipeline.SignalTraces, toMetrics(next))
 }
 
 func createTracesToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Traces, error) {
-	return join(set, cfg, pipeline.SignalTraces, func(e *engine) { e.logs = next })
+	return join(set, cfg, pipeline.SignalTraces, toLogs(next))
 }
 
 func createLogsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Logs, error) {
-	return join(set, cfg, pipeline.SignalLogs, func(e *engine) { e.metrics = next })
+	return join(set, cfg, pipeline.SignalLogs, toMetrics(next))
 }
 
 func createLogsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {
-	return join(set, cfg, pipeline.SignalLogs, func(e *engine) { e.logs = next })
+	return join(set, cfg, pipeline.SignalLogs, toLogs(next))
 }
 
-func join(set connector.Settings, cfg component.Config, from pipeline.Signal, connect func(*engine)) (*instance, error) {
+// output connects an engine to the consumer of a signal.
+type output func(*engine) *atomic.Bool
+
+func toMetrics(next consumer.Metrics) output {
+	return func(e *engine) *atomic.Bool {
+		e.metrics = next
+		return &e.open.Metrics
+	}
+}
+
+func toLogs(next consumer.Logs) output {
+	return func(e *engine) *atomic.Bool {
+		e.logs = next
+		return &e.open.Logs
+	}
+}
+
+func join(set connector.Settings, cfg component.Config, from pipeline.Signal, connect output) (*instance, error) {
 	return engines.Instance(cfg, from, func() (*engine, error) { return newEngine(set, cfg.(*Config)) }, connect)
 }

@@ -165,7 +165,7 @@ func TestEveryReasonIsTested(t *testing.T) {
 	// Names in the tables of the tests above and in connector_test.go; a new reason has to join them.
 	tested := "late future no_timestamp no_recorded_value baseline reset stale no_value not_finite sentinel negative out_of_range " +
 		"bad_buckets count_mismatch no_temporality no_interval unsupported_shape condition_error layout_limit series_limit " +
-		"duplicate excluded implausible unknown_slo"
+		"duplicate excluded implausible unknown_slo untrusted"
 	assert.ElementsMatch(t, strings.Fields(tested), intake.Reasons())
 }
 

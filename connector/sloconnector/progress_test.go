@@ -118,7 +118,7 @@ func TestAPartThatIsIdleIsNotMissed(t *testing.T) {
 func TestWhoIsMissingOutlivesARestart(t *testing.T) {
 	s, d := newTellers(t, ttftDocs), newDisk()
 	judge := func() *rig {
-		return on(t, d, ttftDocs, func(c *Config) { c.Lateness, c.IdleTimeout = 30*time.Second, 200*time.Second })
+		return on(t, d, ttftDocs, func(c *Config) { c.TrustParts, c.Lateness, c.IdleTimeout = true, 30*time.Second, 200*time.Second })
 	}
 	s.merged = judge()
 	s.minutes(0, 15, -1, 100, 0)
@@ -206,7 +206,7 @@ func TestANewPartIsThereFromItsBaselineOn(t *testing.T) {
 func TestProgressThatMeansNothingIsRefused(t *testing.T) {
 	f := func(want string, parts int, change func(resource pcommon.Map, p pmetric.HistogramDataPoint)) {
 		t.Helper()
-		r := newRig(t, ttftDocs, func(c *Config) { c.MaxParts = 1 })
+		r := newRig(t, ttftDocs, func(c *Config) { c.TrustParts, c.MaxParts = true, 1 })
 		for _, name := range []string{"a", "b"} {
 			md, points := histogramOf("slo_sli_distribution", deltas)
 			resource := md.ResourceMetrics().At(0).Resource().Attributes()

@@ -23,7 +23,7 @@ import (
 // pause: the counters among them are cumulative, so nothing is lost. What is told once only, and what would be missing for
 // ever, is kept until it is taken.
 func (e *engine) publishMetrics(ctx context.Context) {
-	if e.untold.Paused(e.now()) {
+	if e.untold.Paused(e.now()) || e.metrics != nil && !e.open.Metrics.Load() {
 		return
 	}
 	var errs []error

@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/connector/sloconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/configtest"
+	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/internal/lifecycletest"
 )
 
@@ -232,4 +233,29 @@ spec: {effect: silence, startTime: ` + t0.Format("2006-01-02 15:04:05") + `, tim
 		assert.NotZero(t, m.DataPointCount())
 	}
 	assert.NotEmpty(t, d.values)
+}
+
+// Scenario: a Collector of which something does not start: an instance that leads to logs has started, the one that leads to
+// metrics, and the consumer behind it, never. Guarantees: nothing is sent to a consumer that has not started, also not with the last
+// words; and once it has, everything is.
+func TestNothingIsSentToWhatHasNotStarted(t *testing.T) {
+	metrics, logs := new(consumertest.MetricsSink), new(consumertest.LogsSink)
+	f := func(started bool) {
+		metrics.Reset()
+		cfg := createDefaultConfig().(*Config)
+		toMetrics, toLogs := instances(t, cfg, metrics, logs)
+		h := newHost(t, ttftDocs)
+		require.NoError(t, toLogs.Start(t.Context(), h))
+		require.NoError(t, toLogs.ConsumeMetrics(t.Context(), hour()[0]))
+		time.Sleep(2 * frame.Tick)
+		assert.Empty(t, metrics.AllMetrics())
+		if started {
+			require.NoError(t, toMetrics.Start(t.Context(), h))
+		}
+		require.NoError(t, toMetrics.Shutdown(t.Context())) // the Collector shuts down what never started, too
+		require.NoError(t, toLogs.Shutdown(t.Context()))
+		assert.Equal(t, started, len(metrics.AllMetrics()) > 0)
+	}
+	f(false)
+	f(true)
 }

@@ -327,8 +327,13 @@ func (b *Batch) Source(point pcommon.Map) uint64 {
 	return attrs.Combine(b.resource, identity(point))
 }
 
-// Value is the value of a key, looked up as a group-by key is.
+// Value is the value of a key, looked up in the point, then the scope, then the resource.
 func (b *Batch) Value(key string, point pcommon.Map) string {
+	return b.intake.value(key, point, b.sm.Scope().Attributes(), b.rm.Resource().Attributes())
+}
+
+// GroupValue is the value of a group-by key: like Value, but nobody names another tenant.
+func (b *Batch) GroupValue(key string, point pcommon.Map) string {
 	return b.intake.groupValue(key, point, b.sm.Scope().Attributes(), b.rm.Resource().Attributes())
 }
 

@@ -36,6 +36,7 @@ const (
 	Excluded
 	Implausible
 	UnknownSLO // of a metric that a component takes for itself
+	Untrusted  // likewise
 	reasons
 )
 
@@ -45,7 +46,7 @@ var names = [reasons]string{
 	Negative: "negative", BadBuckets: "bad_buckets", CountMismatch: "count_mismatch", NoTemporality: "no_temporality",
 	NoInterval: "no_interval", UnsupportedShape: "unsupported_shape", ConditionError: "condition_error",
 	LayoutLimit: "layout_limit", SeriesLimit: "series_limit",
-	Duplicate: "duplicate", Excluded: "excluded", Implausible: "implausible", UnknownSLO: "unknown_slo",
+	Duplicate: "duplicate", Excluded: "excluded", Implausible: "implausible", UnknownSLO: "unknown_slo", Untrusted: "untrusted",
 }
 
 func (r Reason) String() string { return names[r] }

@@ -226,20 +226,36 @@ func valid(f *selection.Found) Reason {
 	return None
 }
 
-// groupValue is the value of a group-by key, looked up in the point, then the scope, then the resource; the tenant is
-// resolved as it is everywhere. It is valid UTF-8, whatever came: no checkpoint could hold it otherwise, and no backend.
+// groupValue is the value of a group-by key, looked up in the point, then the scope, then the resource. The tenant is resolved as
+// it is everywhere, and what decides it is not looked up in points of a resource that has a tenant: anybody may write another one's
+// name there, and results would be the other one's.
 func (e *Intake) groupValue(key string, point, scope, resource pcommon.Map) string {
-	var text string
-	switch v, ok := attrs.Lookup(key, point, scope, resource); {
-	case ok && e.options.Text != nil:
-		text = e.options.Text(key, v)
-	case ok:
-		text = v.AsString()
+	switch {
 	case key == labels.Tenant:
-		text = e.options.Tenants.Of(point, scope, resource)
+		return whole(e.options.Tenants.Of(point, scope, resource))
+	case e.options.Tenants.Decides(key) && e.options.Tenants.Of(none, none, resource) != "":
+		return e.value(key, none, none, resource)
 	}
-	return strings.ToValidUTF8(cut(text), "\uFFFD") // the same, without a copy, where there is nothing to replace
+	return e.value(key, point, scope, resource)
 }
+
+// value is that of a key, looked up in the point, then the scope, then the resource.
+func (e *Intake) value(key string, point, scope, resource pcommon.Map) string {
+	v, ok := attrs.Lookup(key, point, scope, resource)
+	if !ok {
+		return ""
+	}
+	if e.options.Text != nil {
+		return whole(e.options.Text(key, v))
+	}
+	return whole(v.AsString())
+}
+
+// whole is a text that a checkpoint and a backend can hold: the same, without a copy, where there is nothing to replace or to cut.
+func whole(text string) string { return strings.ToValidUTF8(cut(text), "\uFFFD") }
+
+// none are no attributes.
+var none = pcommon.NewMap()
 
 // maxText bounds the value of a key in bytes: it stands on every result of its group, again and again.
 const maxText = 256

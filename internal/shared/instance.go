@@ -4,6 +4,7 @@ package shared
 
 import (
 	"context"
+	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -27,16 +28,27 @@ type Instance[E component.Component] struct {
 	*Member[E]
 	hears Hears[E]
 	feeds bool
+	open  *atomic.Bool
 }
 
-// Instance joins the engine that belongs to cfg as one that takes a signal. connect gives the engine where its output goes.
-func (g *Group[E]) Instance(cfg component.Config, from pipeline.Signal, create func() (E, error), connect func(E)) (*Instance[E], error) {
+// Instance joins the engine that belongs to cfg as one that takes a signal. connect gives the engine where its output goes, and
+// returns what the engine asks before it sends anything there: it becomes true once the consumer behind has started. The engine
+// itself starts with the first of its instances, and is shut down even where others never start.
+func (g *Group[E]) Instance(cfg component.Config, from pipeline.Signal, create func() (E, error), connect func(E) (open *atomic.Bool)) (*Instance[E], error) {
 	m, err := g.Join(cfg, create)
 	if err != nil {
 		return nil, err
 	}
-	connect(m.Engine())
-	return &Instance[E]{Member: m, hears: g.Hears, feeds: m.Claim(from)}, nil
+	return &Instance[E]{Member: m, hears: g.Hears, feeds: m.Claim(from), open: connect(m.Engine())}, nil
+}
+
+// Start starts the engine with the first instance. The Collector has started the consumer behind this one before.
+func (i *Instance[E]) Start(ctx context.Context, host component.Host) error {
+	if err := i.Member.Start(ctx, host); err != nil {
+		return err
+	}
+	i.open.Store(true)
+	return nil
 }
 
 // Capabilities are those of a component that only reads.
@@ -67,3 +79,7 @@ func (i *Instance[E]) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	}
 	return nil
 }
+
+// Started are the signals of an engine's output whose consumers have started. The engine starts with its first instance, and the
+// consumers of another one may start later, or never, where something else does not start.
+type Started struct{ Metrics, Logs atomic.Bool }

@@ -5,6 +5,7 @@ package shared
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,10 +56,14 @@ func TestABatchIsHeardOnceHoweverManyInstancesGetIt(t *testing.T) {
 		Traces:  func(*counter, context.Context, ptrace.Traces) { heard["traces"]++ },
 		Logs:    func(*counter, context.Context, plog.Logs) { heard["logs"]++ },
 	}}
-	cfg, connected := &struct{ int }{}, 0
+	cfg, connected, open := &struct{ int }{}, 0, new(atomic.Bool)
+	connect := func(*counter) *atomic.Bool {
+		connected++
+		return open
+	}
 	for _, from := range []pipeline.Signal{pipeline.SignalMetrics, pipeline.SignalTraces, pipeline.SignalLogs} {
 		for range 2 {
-			i, err := g.Instance(cfg, from, create, func(*counter) { connected++ })
+			i, err := g.Instance(cfg, from, create, connect)
 			require.NoError(t, err)
 			assert.False(t, i.Capabilities().MutatesData)
 			switch from {
@@ -73,7 +78,12 @@ func TestABatchIsHeardOnceHoweverManyInstancesGetIt(t *testing.T) {
 	}
 	assert.Equal(t, map[string]int{"metrics": 1, "traces": 1, "logs": 1}, heard)
 	assert.Equal(t, 6, connected)
-	_, err := g.Instance(&struct{ int }{}, pipeline.SignalLogs, func() (*counter, error) { return nil, errors.New("no") }, nil)
+	assert.False(t, open.Load(), "nothing has started")
+	last, err := g.Instance(cfg, pipeline.SignalLogs, create, connect)
+	require.NoError(t, err)
+	require.NoError(t, last.Start(t.Context(), nil))
+	assert.True(t, open.Load())
+	_, err = g.Instance(&struct{ int }{}, pipeline.SignalLogs, func() (*counter, error) { return nil, errors.New("no") }, nil)
 	require.EqualError(t, err, "no")
 }
 

@@ -108,6 +108,11 @@ func (r *Resolver) Keys() []string {
 	return keys
 }
 
+// Decides reports whether an attribute of the resource with this key says who the tenant is.
+func (r *Resolver) Decides(name string) bool {
+	return name == labels.Tenant || slices.Contains(r.keys, key{name: name})
+}
+
 func text(m pcommon.Map, key string) string {
 	v, ok := m.Get(key)
 	if !ok {

@@ -80,6 +80,31 @@ func TestWhatComesInIsPassedOnAsItIs(t *testing.T) {
 	assert.Equal(t, "slo.drift.state", metrics.AllMetrics()[1].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Name())
 }
 
+// Scenario: something in the Collector does not start: the traces pipeline has, the metrics pipeline never.
+// Guarantees: nothing is sent to what has not started, also not with the last words; and once it has, results are.
+func TestNothingIsSentToWhatHasNotStarted(t *testing.T) {
+	f := func(started bool) {
+		cfg, h, metrics := defaults(), newHost(t, promise(0.2)), new(consumertest.MetricsSink)
+		cfg.IdleTimeout = 10 * time.Millisecond
+		m := create(t, cfg, metrics)
+		l, err := NewFactory().CreateLogs(t.Context(), processortest.NewNopSettings(metadata.Type), cfg, new(consumertest.LogsSink))
+		require.NoError(t, err)
+		require.NoError(t, l.Start(t.Context(), h))
+		require.NoError(t, m.ConsumeMetrics(t.Context(), constants(0, 400, 0.238, eu)))
+		metrics.Reset()
+		time.Sleep(6 * frame.Tick) // a window closes within a second
+		assert.Empty(t, metrics.AllMetrics())
+		if started {
+			require.NoError(t, m.Start(t.Context(), h))
+		}
+		require.NoError(t, m.Shutdown(t.Context()))
+		require.NoError(t, l.Shutdown(t.Context()))
+		assert.Equal(t, started, len(metrics.AllMetrics()) > 0)
+	}
+	f(false)
+	f(true)
+}
+
 // Scenario: the consumer of the results blocks for ever.
 // Guarantees: the shutdown ends all the same.
 func TestAConsumerThatBlocksDoesNotHoldTheEndUp(t *testing.T) {

@@ -159,7 +159,7 @@ func (c *coupled) engine(b *intake.Batch, point pcommon.Map) *served {
 		}
 		s = newServed()
 		for _, key := range c.cfg.By {
-			s.by = append(s.by, strings.Clone(b.Value(key, point)))
+			s.by = append(s.by, strings.Clone(b.GroupValue(key, point)))
 		}
 		c.engines[id] = s
 	}

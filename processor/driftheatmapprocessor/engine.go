@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -34,6 +35,7 @@ type engine struct {
 	id         component.ID
 	set        component.TelemetrySettings
 	metrics    consumer.Metrics // nil where it is in no metrics pipeline
+	open       atomic.Bool      // metrics has started; the engine starts with the first of its pipelines
 	own        *frame.Telemetry
 	now        func() time.Time
 	tenants    *tenant.Resolver

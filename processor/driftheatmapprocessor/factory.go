@@ -67,15 +67,20 @@ func createMetrics(ctx context.Context, set processor.Settings, cfg component.Co
 	if err != nil {
 		return nil, err
 	}
-	e := m.Engine()
+	e, start := m.Engine(), m.Start
 	if e.metrics == nil {
 		e.metrics = next // results leave once, however many pipelines there are
+		start = func(ctx context.Context, host component.Host) error {
+			err := m.Start(ctx, host)
+			e.open.Store(err == nil)
+			return err
+		}
 	}
 	hear := func(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
 		e.consume(ctx, md)
 		return md, nil
 	}
-	return processorhelper.NewMetrics(ctx, set, cfg, next, hear, capabilities, processorhelper.WithStart(m.Start), processorhelper.WithShutdown(m.Shutdown))
+	return processorhelper.NewMetrics(ctx, set, cfg, next, hear, capabilities, processorhelper.WithStart(start), processorhelper.WithShutdown(m.Shutdown))
 }
 
 func createTraces(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {

@@ -117,6 +117,7 @@ func newRigOn(t testing.TB, h *host, configure func(*Config)) *rig {
 	r := &rig{engine: e, t: t, tel: tel, host: h, clock: t0.Add(24 * time.Hour), metrics: new(consumertest.MetricsSink)}
 	e.now = func() time.Time { return r.clock }
 	e.metrics = r.metrics
+	e.open.Store(true)
 	require.NoError(t, r.prepare(h))
 	r.known, err = r.restore(t.Context(), h)
 	require.NoError(t, err)

@@ -680,3 +680,23 @@ func TestADurationBelowZeroIsNone(t *testing.T) {
 		p.SetCount(7)
 	}))
 }
+
+// Guarantees: a client that writes another tenant's name on its points has cells of its own, and what is found is its own.
+func TestAPointCannotChooseItsTenant(t *testing.T) {
+	for _, key := range []string{"tenant", "k8s.namespace.name", "service.namespace"} {
+		r := newRig(t, promise(0.2), func(c *Config) { c.Dimensions = []Dimension{{Key: key}} })
+		md := constants(0, 400, 0.238, map[string]any{key: "victim"})
+		md.ResourceMetrics().At(0).Resource().Attributes().PutStr("k8s.namespace.name", "evil")
+		r.send(md)
+		r.wait(2 * time.Minute)
+		assert.InDelta(t, 0.19, r.last("slo.drift.deviation"), 0.0005, key)
+		for _, md := range r.metrics.AllMetrics() {
+			for _, rm := range md.ResourceMetrics().All() {
+				for _, v := range rm.Resource().Attributes().All() {
+					assert.NotEqual(t, "victim", v.AsString(), key)
+				}
+			}
+		}
+		assert.NotContains(t, fmt.Sprint(r.told()), "victim", key)
+	}
+}

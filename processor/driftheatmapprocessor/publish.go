@@ -23,7 +23,7 @@ import (
 // publish tells what is new since the last call. What windows have said is kept until it is taken; what is merely repeated is
 // not.
 func (e *engine) publish(ctx context.Context) {
-	if e.outbox.Paused(e.now()) {
+	if e.outbox.Paused(e.now()) || e.metrics != nil && !e.open.Load() {
 		return
 	}
 	e.mu.Lock()

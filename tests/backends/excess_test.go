@@ -22,7 +22,7 @@ func TestBehindKafkaNobodyWaitsForATenantOverItsLimit(t *testing.T) {
 	kafka := startKafka(t)
 	to := destinations{store{ask: "http://127.0.0.1:1"}, startLogStore(t), jaeger{otlp: "127.0.0.1:1"}}
 	g := startGateway(t, to, "gateway-0", "", []string{"KAFKA_BROKERS=" + kafka}, "builtin:gateway-kafka",
-		fmt.Sprintf("yaml:connectors::tenant_routing/in: {on_excess: drop, limits: {items_per_second: %d, burst: 10s}}", perSecond))
+		fmt.Sprintf("yaml:connectors::tenant_routing/in: {limits: {items_per_second: %d, burst: 10s}}", perSecond))
 	c, now := claiming{t, startAgent(t, kafka), ""}, time.Now()
 	for i := range 20 { // a request for each message
 		c.records([]string{"noisy"}, numbers{100 * i, 100 * (i + 1)}, now)

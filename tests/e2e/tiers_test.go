@@ -79,7 +79,7 @@ func TestTwoHalvesMergedAreTheWhole(t *testing.T) {
 	// Six hours in some six seconds. Distributions leave within a quarter of a second, which is a quarter of an hour here, and more
 	// on a busy machine: windows wait for most of two hours. The
 	// third hears both halves whole.
-	const pace, patient = 5 * time.Millisecond, "lateness: 110m, idle_timeout: 5s"
+	const pace, patient = 5 * time.Millisecond, "trust_parts: true, lateness: 110m, idle_timeout: 5s"
 	t0 := time.Now().UTC().Truncate(time.Hour).Add(-8 * time.Hour)
 	wholeTo, mergedTo := newSink(t), newSink(t)
 	whole := startTeller(t, regionalSLOs, brisk, wholeTo.URL, true)

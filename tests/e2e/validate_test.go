@@ -68,3 +68,37 @@ func TestValidateNamesTheKeyPath(t *testing.T) {
 	f(`{paths: [builtin:vlm]}`, schema, slo, "extensions::slo_catalog: paths[0]: unknown builtin \"vlm\": known are goodput, mlperf, vllm")
 	f(catalog, schema, `{idle_timeout: 0s, window: -5m}`, "connectors::slo: window: -5m0s is not a whole number of seconds", "idle_timeout: 0s must be positive")
 }
+
+// Guarantees: a configuration in which tenants' data would meet, or be lost as a whole, is found before it is started.
+func TestValidateFindsWhatTenantsWouldLose(t *testing.T) {
+	f := func(connectors, exporter, pipelines string, want ...string) {
+		t.Helper()
+		out, code := spawn.Run(t, "validate", "--config", spawn.WriteConfig(t, fmt.Sprintf(`
+extensions: {tenant_headers: {}, file_storage: {directory: %q}}
+receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:0"}}}}
+connectors: {%s}
+exporters: {%s}
+service:
+  extensions: [tenant_headers]
+  pipelines: {traces: {receivers: [otlp], exporters: [tenant_routing]}, metrics: {receivers: [otlp], exporters: [tenant_routing]}, %s}
+`, t.TempDir(), connectors, exporter, pipelines)))
+		for _, w := range want {
+			assert.Contains(t, out, w)
+		}
+		assert.Equal(t, len(want) > 0, code != 0, out)
+	}
+	const (
+		both    = `traces/t: {receivers: [tenant_routing], exporters: [nop]}, metrics/t: {receivers: [tenant_routing], exporters: [prometheusremotewrite]}`
+		spans   = `traces/t: {receivers: [tenant_routing], exporters: [spanmetrics]}, metrics/t: {receivers: [tenant_routing], exporters: [nop]}, metrics/s: {receivers: [spanmetrics], exporters: [prometheus]}`
+		headers = `traces/t: {receivers: [tenant_routing], exporters: [otlp_http]}, metrics/t: {receivers: [tenant_routing], exporters: [nop]}`
+		otlp    = `nop: , otlp_http: {endpoint: "http://127.0.0.1:1", auth: {authenticator: tenant_headers}}`
+	)
+	f(`tenant_routing: `, `nop: , prometheusremotewrite: {endpoint: "http://127.0.0.1:1"}`, both, "exporters::prometheusremotewrite: pipeline metrics/t brings it the series of several tenants")
+	f(`tenant_routing: `, `nop: , prometheusremotewrite: {endpoint: "http://127.0.0.1:1", auth: {authenticator: tenant_headers}}`, both)
+	f(`tenant_routing: , spanmetrics: `, `nop: , prometheus: {endpoint: "127.0.0.1:0"}`, spans, "exporters::prometheus: pipeline metrics/s brings it the series of several tenants")
+	f(`tenant_routing: , spanmetrics: {dimensions: [{name: tenant}]}`, `nop: , prometheus: {endpoint: "127.0.0.1:0"}`, spans)
+	f(`tenant_routing: {metadata_key: x-tenant}`, otlp, headers, `connectors::tenant_routing::metadata_key: the tenant is written under "x-tenant"`)
+	f(`tenant_routing: {sending_queue: {storage: file_storage}}`, otlp, headers, `connectors::tenant_routing::sending_queue::storage: no extension "file_storage" is running`)
+	f(`tenant_routing: {default_pipelines: {traces: [traces]}}`, otlp, headers, `connectors::tenant_routing::default_pipelines::traces[0]: no pipeline "traces" has "tenant_routing" among its receivers`)
+	f(`tenant_routing: `, otlp, headers)
+}

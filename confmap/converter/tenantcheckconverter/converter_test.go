@@ -4,9 +4,11 @@ package tenantcheckconverter
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,7 +30,7 @@ func check(t *testing.T, yaml string) error {
 }
 
 const routed = `
-connectors: {tenant_routing: {}, forward/out: {}, slo: {}}
+connectors: {tenant_routing: {}, forward/out: {}, slo: {}, spanmetrics: {}, spanmetrics/tenant: {dimensions: [{name: tenant}]}}
 exporters:
   prometheus: {endpoint: "localhost:9464"}
   prometheus/labels: {endpoint: "localhost:9465", resource_to_telemetry_conversion: {enabled: true}}
@@ -55,6 +57,27 @@ func TestTheTrapIsRefused(t *testing.T) {
 	f(`    metrics/out: {receivers: [tenant_routing], processors: [transform/other], exporters: [prometheus]}`, "metrics/out")
 	f("    metrics/a: {receivers: [forward/out], exporters: [prometheus]}\n    metrics/b: {receivers: [tenant_routing], exporters: [forward/out]}", "metrics/a")
 	f("    metrics/a: {receivers: [tenant_routing], exporters: [prometheus]}\n    metrics/b: {receivers: [tenant_routing], exporters: [prometheus]}", "metrics/a")
+	// What a connector of others makes of it is as of several tenants.
+	f("    traces: {receivers: [otlp], exporters: [tenant_routing]}\n    traces/t: {receivers: [tenant_routing], exporters: [spanmetrics]}\n"+
+		"    metrics/a: {receivers: [spanmetrics], exporters: [prometheus]}", "metrics/a")
+}
+
+// Guarantees: remote write into one database is refused as well, and into one for each tenant it is fine.
+func TestRemoteWriteIntoOneDatabaseIsRefused(t *testing.T) {
+	f := func(settings string, ok bool) {
+		t.Helper()
+		err := check(t, `
+connectors: {tenant_routing: {}}
+extensions: {tenant_headers: {}, basicauth/client: {}}
+exporters: {prometheusremotewrite: {endpoint: "http://localhost:9090/api/v1/write", `+settings+`}}
+service: {pipelines: {metrics: {receivers: [otlp], exporters: [tenant_routing]}, metrics/t: {receivers: [tenant_routing], exporters: [prometheusremotewrite]}}}
+`)
+		assert.Equal(t, ok, err == nil, "%v", err)
+	}
+	f("", false)
+	f("auth: {authenticator: basicauth/client}", false)
+	f("auth: {authenticator: tenant_headers}", true)
+	f("resource_to_telemetry_conversion: {enabled: true}", true)
 }
 
 func TestWhatKeepsTenantsApartIsFine(t *testing.T) {
@@ -68,6 +91,8 @@ func TestWhatKeepsTenantsApartIsFine(t *testing.T) {
 	f(`    metrics/out: {receivers: [tenant_routing], exporters: [otlp_http]}`)
 	// Results carry the tenant on their points.
 	f("    metrics/out: {receivers: [tenant_routing], exporters: [slo]}\n    metrics/slo: {receivers: [slo], exporters: [prometheus]}")
+	f("    traces: {receivers: [otlp], exporters: [tenant_routing]}\n    traces/t: {receivers: [tenant_routing], exporters: [spanmetrics/tenant]}\n" +
+		"    metrics/a: {receivers: [spanmetrics/tenant], exporters: [prometheus]}")
 	// What does not come from tenant_routing.
 	f(`    metrics/other: {receivers: [otlp], exporters: [prometheus]}`)
 	f("    logs: {receivers: [otlp], exporters: [tenant_routing]}\n    logs/out: {receivers: [tenant_routing], exporters: [otlp_http]}")
@@ -89,6 +114,75 @@ service: {pipelines: {metrics: {receivers: [otlp], exporters: [tenant_routing]},
 	f(`{groups: [{name: a, tenants: ["acme*"], pipelines: {metrics: [metrics/acme]}}]}`, false)
 	f(`{groups: [{name: a, tenants: [acme], pipelines: {metrics: [metrics/acme]}}, {name: b, tenants: [beta], pipelines: {metrics: [metrics/acme]}}]}`, false)
 	f(`{default_pipelines: {metrics: [metrics/acme]}, groups: [{name: a, tenants: [acme], pipelines: {metrics: [metrics/acme]}}]}`, false)
+}
+
+// Guarantees: what is made of the traces of one tenant is of that tenant.
+func TestWhatIsMadeOfOneTenantIsFine(t *testing.T) {
+	f := func(tenants string, ok bool) {
+		t.Helper()
+		err := check(t, `
+connectors: {spanmetrics: {}, tenant_routing: {groups: [{name: a, tenants: `+tenants+`, pipelines: {traces: [traces/acme]}}]}}
+exporters: {prometheus: {endpoint: "localhost:9464"}}
+service:
+  pipelines:
+    traces: {receivers: [otlp], exporters: [tenant_routing]}
+    traces/acme: {receivers: [tenant_routing], exporters: [spanmetrics]}
+    metrics: {receivers: [spanmetrics], exporters: [prometheus]}
+`)
+		assert.Equal(t, ok, err == nil, "%v", err)
+	}
+	f("[acme]", true)
+	f("[acme, beta]", false)
+}
+
+// Guarantees: what a tenant_routing connector names and is not there is said by the key it stands under, before anything starts.
+func TestNamesThatAreNobodysAreRefused(t *testing.T) {
+	f := func(settings, headers string, want ...string) {
+		t.Helper()
+		err := check(t, `
+connectors: {tenant_routing: `+settings+`}
+extensions: {tenant_headers/own: `+headers+`, file_storage: {directory: x}, file_storage/idle: {directory: y}}
+exporters: {otlp_http: {endpoint: "http://localhost:4318", auth: {authenticator: tenant_headers/own}}}
+service:
+  extensions: [tenant_headers/own, file_storage]
+  pipelines:
+    logs: {receivers: [otlp], exporters: [tenant_routing]}
+    logs/t: {receivers: [tenant_routing], exporters: [otlp_http]}
+    logs/other: {receivers: [otlp], exporters: [otlp_http]}
+`)
+		forwarded := check(t, `
+connectors: {tenant_routing: `+settings+`, forward: {}}
+extensions: {tenant_headers/own: `+headers+`}
+exporters: {otlp_http: {endpoint: "http://localhost:4318", auth: {authenticator: tenant_headers/own}}}
+service:
+  extensions: [tenant_headers/own, file_storage, file_storage/idle]
+  pipelines:
+    logs: {receivers: [otlp], exporters: [tenant_routing]}
+    logs/t: {receivers: [tenant_routing], exporters: [forward]}
+    logs/x: {receivers: [forward], exporters: [otlp_http]}
+`)
+		if len(want) > 0 && strings.Contains(want[0], "metadata_key") {
+			assert.EqualError(t, forwarded, want[0])
+		}
+		if len(want) == 0 {
+			assert.NoError(t, err)
+			return
+		}
+		assert.EqualError(t, err, strings.Join(want, "\n"))
+	}
+	f(`{}`, `{}`)
+	f(`{sending_queue: {storage: file_storage}, default_pipelines: {logs: [logs/t]}, metadata_key: X-Tenant}`, `{from_metadata: x-tenant}`)
+	f(`{sending_queue: {storage: file_storage/idle}}`, `{}`,
+		`connectors::tenant_routing::sending_queue::storage: no extension "file_storage/idle" is running: add it under extensions and service.extensions`)
+	f(`{default_pipelines: {logs: [logs/t, logs/other], metrics: [metrics/t]}}`, `{}`,
+		`connectors::tenant_routing::default_pipelines::logs[1]: no pipeline "logs/other" has "tenant_routing" among its receivers`,
+		`connectors::tenant_routing::default_pipelines::metrics[0]: no pipeline "metrics/t" has "tenant_routing" among its receivers`)
+	f(`{groups: [{name: a, tenants: [b], pipelines: {logs: [logs/t]}}, {name: c, tenants: [d], pipelines: {logs: [logs/x]}}]}`, `{}`,
+		`connectors::tenant_routing::groups[1]::pipelines::logs[0]: no pipeline "logs/x" has "tenant_routing" among its receivers`)
+	const elsewhere = `connectors::tenant_routing::metadata_key: the tenant is written under %q, and extensions::tenant_headers/own, by which ` +
+		`exporters::otlp_http sends, reads %q: set its from_metadata to the same`
+	f(`{metadata_key: x-tenant}`, `{}`, fmt.Sprintf(elsewhere, "x-tenant", "x-scope-orgid"))
+	f(``, `{from_metadata: X-Tenant}`, fmt.Sprintf(elsewhere, "x-scope-orgid", "x-tenant"))
 }
 
 // Guarantees: configurations of other Collectors are left alone, and what is not shaped as a configuration is the Collector's

@@ -158,12 +158,9 @@ func TestVariablesOfAgentAndGateway(t *testing.T) {
 	}
 	brokers := []any{"kafka-0:9092", "kafka-1:9092"}
 	f([]string{"builtin:agent"}, map[string]any{
-		"service::pipelines::metrics::exporters":     []any{"kafka"},
-		"service::pipelines::metrics/llm::exporters": []any{"kafka"},
-		"service::pipelines::traces::exporters":      []any{"kafka"},
-		"service::pipelines::logs::exporters":        []any{"kafka"},
-		"service::pipelines::metrics/gpu::exporters": []any{"kafka"},
-		"service::pipelines::logs/gpu::exporters":    []any{"kafka"},
+		"service::pipelines::metrics/out::exporters": []any{"kafka"},
+		"service::pipelines::traces/out::exporters":  []any{"kafka"},
+		"service::pipelines::logs/out::exporters":    []any{"kafka"},
 		"receivers::nvidia_gpu::nvml_library":        "/opt/libnvidia-ml.so.1",
 		"processors::resource/node::attributes": []any{
 			map[string]any{"key": "host.name", "value": "node-7", "action": "insert"},
@@ -172,7 +169,7 @@ func TestVariablesOfAgentAndGateway(t *testing.T) {
 		"exporters::kafka::brokers":                                  brokers,
 		"exporters::otlp_grpc::endpoint":                             "gateway:4317",
 		"exporters::otlp_grpc::tls::insecure":                        false,
-		"exporters::otlp_grpc::sending_queue::queue_size":            5,
+		"connectors::tenant_routing::sending_queue::queue_size":      5,
 		"processors::k8s_attributes::passthrough":                    false,
 		"processors::k8s_attributes::filter::node":                   "node-7",
 		"processors::transform/claims::trace_statements":             []any{`delete_matching_keys(resource.attributes, "^k8s\\.") where "false" == "false"`},
