@@ -216,7 +216,12 @@ func (e *engine) where(b *intake.Batch, kind leak.Kind, point pcommon.Map) *leak
 // locate finds what a point is about. A process is known by process.pid, which is that on the host; what has none is about a device, or
 // about all processes of a container or a pod.
 func (e *engine) locate(b *intake.Batch, kind leak.Kind, point pcommon.Map) *leak.Where {
-	text := func(key string) string { return strings.Clone(b.Value(key, point)) } // not the memory of a batch
+	text := func(key string) string {
+		if key == labels.Tenant {
+			return strings.Clone(b.GroupValue(key, point))
+		}
+		return strings.Clone(b.Value(key, point)) // not the memory of a batch
+	}
 	switch {
 	case kind >= leak.Burn:
 		const span = "window"
