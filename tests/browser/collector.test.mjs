@@ -104,7 +104,7 @@ test("the leak is told, on the one GPU that has it, with its rate, its end, its 
   assert.match(await text("article.leak pre"), /^nvidia-smi --id=GPU-00000006/);
   assert.equal(await page.locator("figcaption:has-text('Memory of GPU-')").count(), 6, "the one that leaks and the fullest");
   assert.match(await text("figcaption:has-text('Memory of GPU-')"), /GPU-00000006/);
-  assert.match(await text("tbody tr"), /^✕ ?leaking process \(4194206\) GPU-00000006/);
+  assert.match(await text("table.cards tbody tr"), /^✕ ?leaking process \(4194206\) GPU-00000006/);
   await page.evaluate(await readFile(axe, "utf8"));
   const { violations } = await page.evaluate(() => globalThis.axe.run(document));
   assert.deepEqual(violations.map((v) => v.id), []);

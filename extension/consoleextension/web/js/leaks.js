@@ -45,11 +45,11 @@ export async function leaks(app, client) {
 /** Those that leak now, or may. */
 export const leaking = (all) => all.filter((p) => ["leaking", "suspect"].includes(p.state));
 
-/** What threatens a promise: slo_id → the leak that breaks it first, and when. Only a leak that is proved does. */
+/** What threatens a promise: slo_id → the leak that breaks it first, and when. Only a leak that is proved does, and not one that is broken already. */
 export function threats(all) {
   const by = new Map();
   for (const p of all.filter((p) => p.state === "leaking")) {
-    for (const { id, within } of p.breaks) if (!(by.get(id)?.within <= within)) by.set(id, { leak: p, within });
+    for (const { id, within } of p.breaks) if (within > 0 && !(by.get(id)?.within <= within)) by.set(id, { leak: p, within });
   }
   return by;
 }

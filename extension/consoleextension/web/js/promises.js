@@ -146,7 +146,7 @@ function body(gs, app, values, threat, open) {
 }
 
 /** That a leak will break it, with a link to the leak. */
-const threatens = (app, id, { leak, within }) => h("div", { class: "small" }, h("a", { class: "over", href: leakLink(app.state, leak), data: { key: `threat ${id}` } }, `a leak of GPU memory breaks it ${within > 0 ? `in ${format.duration(within)}` : "now"}`));
+const threatens = (app, id, { leak, within }) => h("div", { class: "small" }, h("a", { class: "over", href: leakLink(app.state, leak), data: { key: `threat ${id}` } }, `a leak of GPU memory breaks it in ${format.duration(within)}`));
 
 /** That the window was judged without what a part has heard that is known. */
 const incomplete = () => h("div", { class: "small hot", title: "Somebody whose share is known had not told it when the window was judged: what is missing could have been good or bad." }, h("span", { "aria-hidden": "true" }, "◐ "), "incomplete: a part is away");
