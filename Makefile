@@ -122,13 +122,15 @@ vuln: build ## Offline govulncheck of the binary; fails on what has a fix and is
 	tools/vulncheck.sh $(COLLECTOR)
 
 .PHONY: nightly
-nightly: build $(BACKENDS) ## The long checks: race detector, the demo's memory over time (docs/soak.md), crashes at ever other moments, a million items to real servers, a million readings of GPUs, fuzzing (FUZZTIME=10m each), benchmarks
+nightly: build $(BACKENDS) ## The long checks: race detector, the demo's memory over time (docs/soak.md), crashes at ever other moments, a million items to real servers, servers that are gone for five minutes, a million readings of GPUs, fuzzing (FUZZTIME=10m each), benchmarks
 	go test -race -count=1 -timeout 60m ./...
 	go test -count=1 -timeout 30m -tags soak ./tests/soak -soak-report=docs/soak.md
 	go test -count=10 -timeout 30m -run TestTenCrashes ./tests/e2e -crash-seed=0
 	go test -count=1 -timeout 60m -run Report15 ./receiver/nvidiagpureceiver/internal/nvmlsource -scrapes=1000000
 	go test -count=5 -timeout 30m -tags backends -run TestKillsAtAnyMoment ./tests/backends -tsdb-seed=0
 	go test -count=1 -v -timeout 60m -tags backends -run TestFiftyNamespaces ./tests/backends -items 1000000
+	go test -count=1 -v -timeout 30m -tags backends -run TestATenantWhoseServersAreGone ./tests/backends -outage 5m
+	go test -count=1 -v -timeout 30m -run TestTheLoop ./tests/e2e -loops 200
 	tools/fuzz.sh $(FUZZTIME)
 	$(MAKE) bench
 

@@ -35,7 +35,7 @@ type Device struct {
 	ID          string // hw.id, its UUID
 	Total, Used uint64 // bytes; 0 of Total: not known
 	At          int64
-	// Processes hold memory on it.
+	// Processes hold memory on it; nil: not read this time.
 	Processes []Held
 }
 

@@ -48,6 +48,8 @@ type Options struct {
 	Env []string
 	// Dir is the working directory; empty means a temporary one, so that relative paths stay out of the checkout.
 	Dir string
+	// Binary is what is started instead of the one under test, such as a script that starts it in a way of its own.
+	Binary string
 }
 
 // Collector is one running process. Its methods may be called from the test's goroutine only, except Logs.
@@ -71,7 +73,10 @@ func Start(t testing.TB, opts Options) *Collector {
 	}
 
 	c := &Collector{t: t, logs: &buffer{}, done: make(chan struct{})}
-	c.cmd = exec.Command(Binary(t), append(args, opts.Args...)...)
+	if opts.Binary == "" {
+		opts.Binary = Binary(t)
+	}
+	c.cmd = exec.Command(opts.Binary, append(args, opts.Args...)...)
 	c.cmd.Dir = opts.Dir
 	c.cmd.Env = append(os.Environ(), opts.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.logs, c.logs

@@ -55,9 +55,7 @@ func startEstate(t testing.TB) *estate {
 func (e *estate) startGateway() {
 	e.t.Helper()
 	e.g = startGateway(e.t, e.shared, "gateway-0", e.dir, nil, spawn.WriteConfig(e.t, documented(e.t, "own-servers.yaml",
-		"http://prometheus.acme:9090", e.acmes.metrics.ask, "http://loki.acme:3100/otlp", e.acmes.logs.otlp, "tempo.acme:4317", e.valve.at)),
-		// A thousand requests, the default, are few for a busy tenant.
-		"yaml:connectors::tenant_routing::sending_queue: {sizer: bytes, queue_size: 268435456}")
+		"http://prometheus.acme:9090", e.acmes.metrics.ask, "http://loki.acme:3100/otlp", e.acmes.logs.otlp, "tempo.acme:4317", e.valve.at)))
 }
 
 // send sends a request of each signal, in which all tenants tell something, claiming to be beta.

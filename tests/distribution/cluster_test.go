@@ -108,7 +108,7 @@ func TestAnAgentForgetsWhatClientsClaim(t *testing.T) {
 				"builtin:agent", "yaml:receivers::otlp::protocols::http::endpoint: " + otlp, "yaml:receivers::otlp::protocols::grpc::endpoint: " + spawn.FreeEndpoint(t),
 				"yaml:extensions::health_check::endpoint: " + spawn.FreeEndpoint(t), "yaml:service::telemetry::metrics::level: none",
 				fmt.Sprintf("yaml:exporters::file: {path: %q, flush_interval: 100ms}", out), "yaml:service::pipelines::metrics/llm: null",
-				"yaml:service::pipelines::metrics: null", "yaml:service::pipelines::traces: null",
+				"yaml:service::pipelines::metrics: null", "yaml:service::pipelines::metrics/gpu: null", "yaml:service::pipelines::traces: null",
 				"yaml:service::pipelines::metrics/out: null", "yaml:service::pipelines::traces/out: null",
 				// All but k8s_attributes, which does not start without an API server.
 				"yaml:service::pipelines::logs::processors: [memory_limiter, resource/claims, transform/claims]",

@@ -43,6 +43,7 @@ func startAgent(t testing.TB, env []string, configs ...string) *gateway {
 // Scenario: two namespaces of a node send to its agent. One sends a hundred times what the gateway takes of it, and is refused.
 // Guarantees: the other one's log records arrive in their order within seconds, and what is refused is not lost: the agent waits.
 func TestATenantOverItsLimitDoesNotHoldItsNodeUp(t *testing.T) {
+	parallel(t)
 	const limit, excess = 10, 100
 	to := newPlaces(t)
 	g, own := startBuiltinGateway(t, to, fmt.Sprintf("yaml:connectors::tenant_routing/in::groups: [{name: greedy, tenants: [greedy], limits: {items_per_second: %d, burst: 1s}}]", limit))
@@ -76,6 +77,7 @@ func TestATenantOverItsLimitDoesNotHoldItsNodeUp(t *testing.T) {
 // Scenario: an engine says of itself, by target_info and by labels, that it is another tenant's.
 // Guarantees: what an agent has scraped of it is of the job that scrapes.
 func TestAnEngineCannotChooseItsTenant(t *testing.T) {
+	parallel(t)
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=1.0.0; escaping=allow-utf-8")
 		_, err := io.WriteString(w, `# TYPE target_info gauge

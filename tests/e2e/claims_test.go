@@ -179,6 +179,7 @@ func ownSum(t *testing.T, url, name, label, value string) (sum float64) {
 // word that a part is there; verdicts; and log records that bear the other tenant's name.
 // Guarantees: the other tenant's verdicts are of what it sent itself, complete; and what the client sent is the client's.
 func TestAClientCannotWriteIntoAnothersVerdicts(t *testing.T) {
+	parallel(t)
 	to := newPlaces(t)
 	g, own := startBuiltinGateway(t, to)
 	require.Equal(t, http.StatusOK, g.logs(lines("victim", plog.SeverityNumberInfo, "1", "2", "3")))
@@ -244,9 +245,10 @@ func TestAClientCannotWriteIntoAnothersVerdicts(t *testing.T) {
 // Scenario: the destination of a tenant's log records is gone, its queue gets full, and its client sends every record again that is
 // not taken. Guarantees: each record that was taken is judged once, and so is each that was not.
 func TestWhatIsSentAgainIsNotJudgedAgain(t *testing.T) {
+	parallel(t)
 	to := newPlaces(t)
 	to.gone = "acme"
-	g, own := startBuiltinGateway(t, to, "yaml:connectors::tenant_routing::sending_queue: {queue_size: 2, num_consumers: 1}")
+	g, own := startBuiltinGateway(t, to, "yaml:connectors::tenant_routing::sending_queue: {sizer: requests, queue_size: 2, num_consumers: 1}")
 	const records = 12
 	for i := range records {
 		ld := lines("acme", plog.SeverityNumberError, fmt.Sprint(i))
@@ -274,6 +276,7 @@ func TestWhatIsSentAgainIsNotJudgedAgain(t *testing.T) {
 // Scenario: something of a gateway does not start, while other parts of it have.
 // Guarantees: it says what is wrong, and ends, without a panic.
 func TestAGatewayThatDoesNotStartSaysWhy(t *testing.T) {
+	parallel(t)
 	for range 4 { // in which order things start is left to chance
 		var configs []string
 		for _, path := range []string{"receivers::otlp::protocols::grpc::endpoint", "receivers::otlp::protocols::http::endpoint", "extensions::health_check::endpoint", "extensions::console::endpoint"} {

@@ -55,23 +55,24 @@ func show(t *testing.T, proc string, a *allocator) {
 	require.NoError(t, os.Symlink(filepath.Join("/proc", pid), filepath.Join(proc, pid)))
 }
 
-// only lets the Collector have these capabilities and no others.
-func only(t *testing.T, capabilities ...string) {
+// only is the Collector with these capabilities and no others.
+func only(t *testing.T, capabilities ...string) string {
 	t.Helper()
 	wrapper := filepath.Join(t.TempDir(), "otelcol-llm")
 	script := fmt.Sprintf("#!/bin/sh\nexec %s %s \"$@\"\n", strings.Join(confined(t, capabilities...), " "), spawn.Binary(t))
 	require.NoError(t, os.WriteFile(wrapper, []byte(script), 0o755))
-	t.Setenv("OTELCOL_LLM_BIN", wrapper)
+	return wrapper
 }
 
-func startCUDA(t *testing.T) *cuda {
+// startCUDA starts it as a program does, "" for the binary as it is.
+func startCUDA(t *testing.T, program string) *cuda {
 	t.Helper()
 	health, prometheus, port := spawn.FreeEndpoint(t), spawn.FreeEndpoint(t), spawn.FreePort(t)
 	c := &cuda{
 		gpus: &gpus{t: t, dir: t.TempDir(), status: "http://" + health + "/status?verbose", series: "http://" + prometheus + "/metrics"},
 		own:  fmt.Sprintf("http://127.0.0.1:%d/metrics", port), into: newSink(t),
 	}
-	c.Collector = spawn.Start(t, spawn.Options{Configs: []string{spawn.WriteConfig(t, fmt.Sprintf(cudaConfig, health, c.dir, prometheus, c.into.URL, port))}})
+	c.Collector = spawn.Start(t, spawn.Options{Binary: program, Configs: []string{spawn.WriteConfig(t, fmt.Sprintf(cudaConfig, health, c.dir, prometheus, c.into.URL, port))}})
 	c.WaitReady()
 	return c
 }
@@ -135,12 +136,12 @@ func pid(a *allocator) string { return fmt.Sprintf(`process_pid="%d"`, a.PID()) 
 // Guarantees: two capabilities suffice; bytes and counts are exact; what the runtime asks the driver for is not counted twice; the one that is killed is told with its
 // last counters, and is gone; and after the Collector the others go on.
 func TestCUDAMemoryIsCountedToTheByte(t *testing.T) {
+	parallel(t)
 	built, err := fakecuda.Build(t.TempDir())
 	require.NoError(t, err)
 	early, linked, driver := startAllocator(t, built.Workload), startAllocator(t, built.StaticWorkload), startAllocator(t, built.Workload)
 	early.do("load "+built.Runtime, "")
-	only(t, "bpf", "perfmon")
-	c := startCUDA(t)
+	c := startCUDA(t, only(t, "bpf", "perfmon"))
 	show(t, c.dir, early)
 	c.WaitLog("CUDA memory is watched", 10*time.Second)
 	show(t, c.dir, linked)
@@ -188,6 +189,7 @@ func TestCUDAMemoryIsCountedToTheByte(t *testing.T) {
 // Scenario: a process in a container of a pod, of which the kubelet has a log, with one GPU by its environment; the driver sees it, too.
 // Guarantees: cuda.memory.live has the labels and the hw.id that nvidia.gpu.process.memory.usage has, so that they join.
 func TestCUDAMemoryHasTheLabelsOfGPUMemory(t *testing.T) {
+	parallel(t)
 	const uid, name = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0", "chat-0_llm_vllm-"
 	id := strings.Repeat("b", 64)
 	built, err := fakecuda.Build(t.TempDir())
@@ -244,8 +246,8 @@ service:
 // Scenario: the Collector may do nothing that takes a privilege. Guarantees: it starts, says in one line what it would take, is
 // healthy but for the status of the one component, and tells nothing.
 func TestWithoutPrivilegesCUDAMemoryWaits(t *testing.T) {
-	only(t)
-	c := startCUDA(t)
+	parallel(t)
+	c := startCUDA(t, only(t))
 	c.WaitLog("nothing is seen of CUDA memory; it is tried again", 10*time.Second)
 	c.soon(c.status, `"receiver:cuda_memory":{"healthy":false,"status":"StatusRecoverableError"`, "CAP_BPF and CAP_PERFMON")
 	time.Sleep(time.Second) // five tries
@@ -258,9 +260,10 @@ func TestWithoutPrivilegesCUDAMemoryWaits(t *testing.T) {
 // Scenario: a machine on which nothing uses CUDA, and then something does. Guarantees: the Collector says so once, and takes it up
 // without a restart.
 func TestWithoutCUDATheCollectorWaits(t *testing.T) {
+	parallel(t)
 	built, err := fakecuda.Build(t.TempDir())
 	require.NoError(t, err)
-	c := startCUDA(t)
+	c := startCUDA(t, "")
 	c.WaitLog("no process uses CUDA yet", 10*time.Second)
 	c.soon(c.status, "StatusRecoverableError", "no process has loaded CUDA")
 	e := startAllocator(t, built.Workload)

@@ -31,6 +31,7 @@ import (
 // process has ended. The console's address is told first and last,
 // and when it was told its page was there, in front of what was told; nothing that was started is left.
 func TestTheDemoTellsItsStory(t *testing.T) {
+	t.Parallel() // beside all others: see parallel
 	build := exec.Command("go", "build", "-o", t.TempDir()+"/demo", "./demo")
 	build.Dir = spawn.Root(t)
 	out, err := build.CombinedOutput()

@@ -138,6 +138,7 @@ func leakEvents(t *testing.T, dir string) (all []plog.LogRecord) {
 // anew. Guarantees: the leak is told once, of that process, with its rate, its cause, what each request leaves behind and the promises that it will
 // break; the promise on the memory of a request is judged; and it is over when the process has ended.
 func TestALeakOfAnEngineIsToldAndIsOverWithIt(t *testing.T) {
+	parallel(t)
 	dir, listen, control := t.TempDir(), spawn.FreeEndpoint(t), spawn.FreeEndpoint(t)
 	for name, text := range map[string]string{"scenario.yaml": leakScenario, "slo.yaml": strings.ReplaceAll(ttftSLO, "value: 800", "value: 60000") + memorySLO} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))

@@ -279,6 +279,7 @@ func (g *gateway) sendTraces(id int, tenants ...string) *http.Response {
 // anything more. Guarantees: what the others send arrives at once, what the one sent arrives in the end, nothing arrives under
 // another tenant or is sent again but for what was on its way when the process was killed, and no secret of a client is on the disk.
 func TestATenantsQueueOutlivesAKill(t *testing.T) {
+	t.Parallel()
 	const requests = 30
 	for name, sick := range map[string]func(http.ResponseWriter){
 		"answers 429": func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
@@ -291,6 +292,7 @@ func TestATenantsQueueOutlivesAKill(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			parallel(t)
 			e, dir := newEstate(t), t.TempDir()
 			e.fall(sick)
 			g := startGateway(t, e, dir, "")
@@ -325,6 +327,7 @@ func TestATenantsQueueOutlivesAKill(t *testing.T) {
 
 // Guarantees: a gateway whose destination hangs ends in time, and what waited is sent by the next one.
 func TestAGatewayEndsInTimeWhileADestinationHangs(t *testing.T) {
+	parallel(t)
 	const requests = 20
 	e, dir := newEstate(t), t.TempDir()
 	e.fall(func(http.ResponseWriter) { time.Sleep(2 * time.Second) })
