@@ -176,7 +176,7 @@ visit("a leak is told with how fast, until when, why, how to see it, and which p
   assert.match(await page.locator("svg.strip").getAttribute("aria-label"), /^memory of vllm \(4711\) on GPU-2: ok from .*, suspect from .*, leaking from/);
   assert.match(squeeze(await text(page, "section:has(> h2:text('What gpu_guard did')) tbody")), /^1 \d\d:\d\d not ended dry_run true reason threshold$/);
   assert.deepEqual((await page.locator("section:has(> h2:text('All that is judged')) tbody tr").allInnerTexts()).map((s) => squeeze(s).replace("70.9 GiB", "71 GiB")), ["✕ leaking vllm (4711) GPU-2 71 GiB 5.27 GiB an hour 1 h 30 min 4.71 GiB", "✓ ok vllm (4699) GPU-0 43 GiB – – –"]);
-  await page.getByLabel("GPU", { exact: true }).selectOption("GPU-0");
+  await page.locator("select[data-key=gpu]").selectOption("GPU-0");
   await page.waitForURL(/d\.gpu=GPU-0/);
   await loaded(page);
   assert.equal(await text(page, "h1"), "Nothing leaks");
