@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -80,8 +81,9 @@ func (p *ports) env(name string, usual int) string {
 		usual = asked
 	}
 	port, err := free(usual)
-	if err != nil {
-		port, err = free(0)
+	// Below those that systems give to connections that go out: one of them could be taken before the Collector listens on it.
+	for tries := 0; err != nil && tries < 100; tries++ {
+		port, err = free(20_000 + rand.IntN(12_000))
 	}
 	if err != nil {
 		p.err = err
@@ -90,7 +92,7 @@ func (p *ports) env(name string, usual int) string {
 	return name + "=" + strconv.Itoa(port)
 }
 
-// free returns the port if nobody listens on it, and any free one for 0.
+// free returns the port if nobody listens on it.
 func free(port int) (int, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("localhost", strconv.Itoa(port)))
 	if err != nil {

@@ -187,6 +187,13 @@ func TestALeakNamesThePromisesThatItWillBreak(t *testing.T) {
 	assert.InEpsilon(t, (79-41.3)/0.4*3600, within[1], 0.02)
 	assert.Equal(t, []any{"memory_per_request", "exhaustion"}, got["gpu.leak.slo_breaks_by"])
 	assert.Contains(t, r.records()[0].Body().Str(), "; it will break llm:chat:memory:request in 5")
+	for id, left := range map[string]float64{"llm:chat:memory:request": 64, "llm:chat:ttft:p95": 79} {
+		breaks, ok := r.last("gpu.leak.slo.breaks_in", "slo_id", id)
+		require.True(t, ok, id)
+		assert.InEpsilon(t, (left-41.6)/0.4*3600, breaks.DoubleValue(), 0.03, "it is nearer now, at the end of four hours")
+	}
+	_, other := r.last("gpu.leak.slo.breaks_in", "slo_id", "llm:other:ttft:p95")
+	assert.False(t, other)
 
 	// Scenario: the slo connector tells besides that the latency promise burns at 28 with half of its budget left. Guarantees: it breaks by that.
 	r = newRig(t, func(c *Config) { id := component.MustNewID("slo_catalog"); c.Catalog = &id })

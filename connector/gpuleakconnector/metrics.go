@@ -38,7 +38,11 @@ var (
 		Name: "gpu.leak.cause", Kind: emit.Gauge, Default: true, Attributes: []string{"`cause`"},
 		Description: "1 for why memory grows, by the rules; 0 for what it was before.",
 	}
-	table = []*emit.Metric{state, rate, rateBound, exhaustion, exhaustionBound, perRequest, perRequestFirst, causes}
+	breaks = &emit.Metric{
+		Name: "gpu.leak.slo.breaks_in", Unit: "s", Kind: emit.Gauge, Default: true, Attributes: []string{"`slo_id`"},
+		Description: "When a leak breaks a promise, at the latest: for each that it will break, while it is one.",
+	}
+	table = []*emit.Metric{state, rate, rateBound, exhaustion, exhaustionBound, perRequest, perRequestFirst, causes, breaks}
 )
 
 // states are the places of trend's states in those of the metric.

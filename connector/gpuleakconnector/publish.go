@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,6 +89,14 @@ func (e *engine) judged(p *leak.Place, at int64) {
 	if before := p.Before; before != nil && (p.Cause == nil || p.Cause.Cause != before.Cause) {
 		to.Gauge(causes, at, 0, "cause", before.Cause)
 	}
+	for _, was := range p.Promised {
+		if !slices.ContainsFunc(p.Promises, func(is leak.Promise) bool { return is.ID == was.ID }) {
+			to.Stale(breaks, at, "slo_id", was.ID)
+		}
+	}
+	for _, is := range p.Promises {
+		to.Gauge(breaks, at, is.Within, "slo_id", is.ID)
+	}
 }
 
 // gone is called by the fleet for each of which nothing more is told.
@@ -106,6 +115,9 @@ func (e *engine) gone(p *leak.Place, at int64) {
 	}
 	if p.Cause != nil {
 		to.Stale(causes, at, "cause", p.Cause.Cause)
+	}
+	for _, is := range p.Promises {
+		to.Stale(breaks, at, "slo_id", is.ID)
 	}
 }
 

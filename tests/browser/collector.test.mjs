@@ -105,11 +105,15 @@ test("the leak is told, on the one GPU that has it, with its rate, its end, its 
   assert.equal(await page.locator("figcaption:has-text('Memory of GPU-')").count(), 6, "the one that leaks and the fullest");
   assert.match(await text("figcaption:has-text('Memory of GPU-')"), /GPU-00000006/);
   assert.match(await text("table.cards tbody tr"), /^✕ ?leaking process \(4194206\) GPU-00000006/);
+  assert.match(leak, /It will break llm:chat:availability:99 in 4\d min( \d+ s)? llm:chat:ttft:p95 in 4\d min/);
   await page.evaluate(await readFile(axe, "utf8"));
   const { violations } = await page.evaluate(() => globalThis.axe.run(document));
   assert.deepEqual(violations.map((v) => v.id), []);
   await goTo("gpus");
   assert.match(await text(".note.leak"), /process \(4194206\) on GPU-00000006 grows by/);
+  await goTo("promises");
+  await page.locator("tr.promise a:has-text('a leak of GPU memory breaks it in 4')").first().click();
+  await page.locator("article.leak").waitFor();
 });
 
 test("once the process is restarted, nothing leaks, and nobody else was accused", async () => {

@@ -124,9 +124,7 @@ func (f *Fleet) event(p *Process, place *Place, at int64, isOpen bool, why strin
 		ev.Cause, ev.Explanation = c.Cause, cause.Explain(c.Text, p.PID, place.Device)
 		ev.Verify = cause.Explain(c.Verify, p.PID, place.Device)
 	}
-	if f.options.Objectives != nil {
-		ev.Promises = f.breaks(place, f.options.Objectives(), at)
-	}
+	ev.Promises = place.Promises
 	ev.Text = text(&ev)
 	return ev
 }

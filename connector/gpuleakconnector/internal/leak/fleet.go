@@ -93,10 +93,12 @@ type Place struct {
 	Result trend.Result
 	// Cause is why it leaks, nil where it does not or nobody knows. Before is what was said before.
 	Cause, Before *cause.Rule
-	used, live    trend.Series
-	device        trend.Series // memory in use of the whole device, where this is one
-	heard         int64
-	left          float64 // at the last verdict
+	// Promises are those that it will break, the first one first, while it leaks. Promised are those of before.
+	Promises, Promised []Promise
+	used, live         trend.Series
+	device             trend.Series // memory in use of the whole device, where this is one
+	heard              int64
+	left               float64 // at the last verdict
 }
 
 // New returns a fleet that has heard nothing.

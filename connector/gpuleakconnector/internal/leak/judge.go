@@ -141,7 +141,14 @@ func (f *Fleet) explain(place *Place, facts cause.Facts) {
 func (f *Fleet) tell(p *Process, at int64) {
 	whole := p.whole()
 	for _, place := range p.places {
-		if place != whole && f.options.Judged != nil {
+		if place == whole {
+			continue
+		}
+		place.Promised, place.Promises = place.Promises, nil
+		if place.Result.State == trend.Leaking && f.options.Objectives != nil {
+			place.Promises = f.breaks(place, f.options.Objectives(), at)
+		}
+		if f.options.Judged != nil {
 			f.options.Judged(place, at)
 		}
 	}
