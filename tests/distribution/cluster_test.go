@@ -78,6 +78,8 @@ func TestAnEngineThatIsScrapedAtLocalhostIsOnTheNode(t *testing.T) {
 			"builtin:agent", "yaml:receivers::otlp::protocols::http::endpoint: " + spawn.FreeEndpoint(t), "yaml:receivers::otlp::protocols::grpc::endpoint: " + spawn.FreeEndpoint(t),
 			"yaml:extensions::health_check::endpoint: " + spawn.FreeEndpoint(t), "yaml:service::telemetry::metrics::level: none",
 			fmt.Sprintf("yaml:exporters::file: {path: %q, flush_interval: 100ms}", out),
+			// The file exporter is one for all signals, and ends with the first of them.
+			"yaml:exporters::nop: {}", "yaml:service::pipelines::traces/out::exporters: [nop]", "yaml:service::pipelines::logs/out::exporters: [nop]",
 		},
 	})
 	c.WaitReady()
