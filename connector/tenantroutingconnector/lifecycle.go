@@ -27,6 +27,7 @@ func (r *router[T]) Start(ctx context.Context, host component.Host) error {
 	r.stop = stop
 	r.running.Go(func() { r.restore(running) })
 	r.running.Go(func() { r.watch(running) })
+	r.started.Store(true)
 	return nil
 }
 

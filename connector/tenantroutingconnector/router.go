@@ -51,12 +51,12 @@ type router[T comparable] struct {
 	knownMu sync.Mutex
 	known   map[*tenantOf[T]]struct{}
 
-	stopped atomic.Bool
-	stop    context.CancelFunc // ends the goroutines; nil before Start
-	running sync.WaitGroup
-	cut     context.Context // is done when what is being sent has to end
-	cutOff  context.CancelFunc
-	log     complaints
+	started, stopped atomic.Bool
+	stop             context.CancelFunc // ends the goroutines; nil before Start
+	running          sync.WaitGroup
+	cut              context.Context // is done when what is being sent has to end
+	cutOff           context.CancelFunc
+	log              complaints
 }
 
 // Capabilities tell that data is moved out of what comes.
@@ -175,7 +175,7 @@ func (r *router[T]) sorted() []pipeline.ID {
 // whole again, and what was taken would be there twice. So where only some of its tenants are refused, what is theirs is
 // dropped.
 func (r *router[T]) consume(ctx context.Context, data T) error {
-	if r.stopped.Load() {
+	if !r.started.Load() || r.stopped.Load() {
 		return errStopped
 	}
 	q := r.requests.Get().(*request[T])
