@@ -65,7 +65,13 @@ func TestReport2AFailingDestinationStopsNobodyElse(t *testing.T) {
 
 			d.fail(nil)
 			require.Eventually(t, func() bool { return d.points()["sick"] == 10*requests }, 10*time.Second, time.Millisecond)
-			assert.Equal(t, map[string]int{"sick": 300, "well-0": 900, "well-1": 600, "well-2": 600, "well-3": 600, "well-4": 600}, d.points())
+			want := map[string]int64{"sick": 300, "well-0": 900, "well-1": 600, "well-2": 600, "well-3": 600, "well-4": 600}
+			for tenant, n := range d.points() {
+				assert.EqualValues(t, want[tenant], n)
+			}
+			require.Eventually(t, func() bool { return r.counted("otelcol_tenant_routing_items_sent", "tenant")["sick"] == 300 }, 5*time.Second, time.Millisecond)
+			assert.Equal(t, want, r.counted("otelcol_tenant_routing_items_sent", "tenant"))
+			assert.Empty(t, r.counted("otelcol_tenant_routing_items_dropped"))
 		})
 	}
 }
@@ -143,6 +149,7 @@ func TestWhatCannotBeTakenHoldsNoQueueUp(t *testing.T) {
 		size := r.counted("otelcol_tenant_routing_queue_size", "tenant")
 		return size["bad-data"] == 0 && size["broken"] == 0
 	}, 5*time.Second, time.Millisecond)
+	assert.Equal(t, map[string]int64{"bad-data/undelivered": 1, "broken/undelivered": 1}, r.counted("otelcol_tenant_routing_items_dropped", "tenant", "reason"))
 	assert.Equal(t, 1, d.tried("bad-data"))
 	assert.Equal(t, 6, d.tried("broken"), "every 20 ms, for 100 ms")
 }
