@@ -9,6 +9,9 @@ import (
 	"go.uber.org/zap"
 )
 
+// maxExample is how many bytes of a name are logged: somewhat more than an id may have.
+const maxExample = 200
+
 // complaints gather what is logged once a minute. The zero value has none.
 type complaints struct {
 	mu sync.Mutex
@@ -25,7 +28,8 @@ func (c *complaints) add(why reason, example string, items int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of[why].items == 0 {
-		c.of[why].example = strings.Clone(example) // it has the memory of the batch
+		// Cut, since a client chooses how long a name is, and cloned, since it has the memory of the batch.
+		c.of[why].example = strings.Clone(strings.ToValidUTF8(example[:min(len(example), maxExample)], ""))
 	}
 	c.of[why].items += items
 }

@@ -5,6 +5,7 @@ package tenantroutingconnector
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -242,6 +243,11 @@ func (c *MappingConfig) Validate() error {
 	case c.Template != "" && !tenant.Valid(strings.ReplaceAll(c.Template, placeholder, "a")):
 		errs = append(errs, fmt.Errorf("template: %q makes no tenant ids: they have only a-z A-Z 0-9 !-_.*'()", c.Template))
 	}
+	if data, err := os.ReadFile(c.Table); err == nil { // that it is not there, the start tells: it may be checked elsewhere
+		if _, err := parseTable(c.Table, data); err != nil {
+			errs = append(errs, fmt.Errorf("table: %w", err))
+		}
+	}
 	if c.ReloadInterval < 0 {
 		errs = append(errs, fmt.Errorf("reload_interval: %s is negative: write e.g. 10s, or 0 to never reload", c.ReloadInterval))
 	}
@@ -275,16 +281,52 @@ func (g *Group) validate(key string, before []Group) error {
 		errs = append(errs, fmt.Errorf("%s::tenants: must name a tenant", key))
 	}
 	for i, pattern := range g.Tenants {
-		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+		_, err := path.Match(pattern, "")
+		switch {
+		case err != nil || pattern == "":
 			errs = append(errs, fmt.Errorf("%s::tenants[%d]: %q is neither a tenant id nor a pattern such as team-*", key, i, pattern))
+		case !possible(pattern):
+			errs = append(errs, fmt.Errorf("%s::tenants[%d]: no tenant can be called %q: ids are at most 150 of a-z A-Z 0-9 !-_.*'()", key, i, pattern))
+		case slices.Contains(g.Tenants[:i], pattern):
+			errs = append(errs, fmt.Errorf("%s::tenants[%d]: %q stands twice", key, i, pattern))
 		}
-		for _, other := range before {
-			if slices.Contains(other.Tenants, pattern) {
-				errs = append(errs, fmt.Errorf("%s::tenants[%d]: %q is in group %s already", key, i, pattern, other.Name))
+		for j := range before {
+			if by, ok := before[j].names(pattern); ok {
+				errs = append(errs, fmt.Errorf("%s::tenants[%d]: %q is in group %s already%s", key, i, pattern, before[j].Name, by))
 			}
 		}
 	}
 	return errors.Join(append(errs, g.Pipelines.validate(key+"::pipelines"))...)
+}
+
+// names reports whether a group has a tenant, or the same pattern, and by which pattern where it is another.
+func (g *Group) names(tenant string) (by string, ok bool) {
+	for _, pattern := range g.Tenants {
+		if pattern == tenant {
+			return "", true
+		}
+		if ok, err := path.Match(pattern, tenant); ok && err == nil && !strings.ContainsAny(tenant, wildcards) {
+			return fmt.Sprintf(", by %q", pattern), true
+		}
+	}
+	return "", false
+}
+
+// wildcards make a pattern of a name.
+const wildcards = `*?[]\^`
+
+// possible reports whether an id could be what a pattern says.
+func possible(pattern string) bool {
+	if !strings.ContainsAny(pattern, wildcards) {
+		return tenant.Valid(pattern)
+	}
+	rest := strings.Map(func(c rune) rune {
+		if strings.ContainsRune(wildcards, c) {
+			return -1
+		}
+		return c
+	}, pattern)
+	return rest == "" || tenant.Valid("a"+rest)
 }
 
 // Validate reports every problem at once, each with its key.

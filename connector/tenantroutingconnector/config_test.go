@@ -77,6 +77,12 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		`active_series: -1 must not be negative; 0 is no limit`,
 		`groups[2]::name: "g" stands twice`,
 		`groups[2]::tenants[0]: "acme" is in group g already`,
+		`groups[3]::tenants[1]: "team-*" stands twice`,
+		`groups[3]::tenants[2]: no tenant can be called "a b": ids are at most 150 of a-z A-Z 0-9 !-_.*'()`,
+		`groups[3]::tenants[3]: no tenant can be called "acme/x"`,
+		`groups[3]::tenants[4]: no tenant can be called "x/*"`,
+		`groups[4]::tenants[0]: "team-*" is in group h already`,
+		`groups[4]::tenants[1]: "team-1" is in group h already, by "team-*"`,
 		`limits: items_per_second: -1 must not be negative; 0 is no limit`,
 		`burst: 10ms must be at least 1s`,
 		`metadata_key: "" is no key of metadata, such as x-scope-orgid`,
@@ -91,6 +97,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		`keep_metadata[0]: "X-Scope-OrgID" is metadata_key, which holds the tenant and not what a client says`)
 	f("tenant_routing/after", `after keys of the request: [0]: " y" is no attribute key`)
 	f("tenant_routing/template", `mapping: template: "no name" must have {tenant} once`)
+	f("tenant_routing/table", `mapping: table: testdata/table.bad.yaml:1: shop-prod: "shop/prod" is no tenant id`)
 	f("tenant_routing/null", "sending_queue::storage: is null")
 	f("tenant_routing/number", "tenant_ttl: 30 has no unit: write 30s, 30m or 30h")
 	f("tenant_routing/typo", "max_tenant")

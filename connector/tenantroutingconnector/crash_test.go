@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type disk struct {
 	mu     sync.Mutex
 	values map[string][]byte // by client and key
 	left   int
+	full   bool // what writes anything fails
 }
 
 // after is the disk as a new process finds it, which is to crash after so many transactions.
@@ -32,6 +34,13 @@ func (d *disk) after(transactions int) *disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return &disk{values: maps.Clone(d.values), left: transactions}
+}
+
+// fill makes it a full one, or one that is not full any more.
+func (d *disk) fill(full bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full = full
 }
 
 func (d *disk) GetClient(_ context.Context, _ component.Kind, _ component.ID, name string) (storage.Client, error) {
@@ -46,6 +55,9 @@ type diskClient struct {
 func (c *diskClient) Batch(_ context.Context, ops ...*storage.Operation) error {
 	c.disk.mu.Lock()
 	defer c.disk.mu.Unlock()
+	if c.disk.full && slices.ContainsFunc(ops, func(op *storage.Operation) bool { return op.Type != storage.Get }) {
+		return syscall.ENOSPC
+	}
 	writes := false
 	for _, op := range ops {
 		key := c.name + "\x00" + op.Key

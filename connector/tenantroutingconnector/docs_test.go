@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/tenantroutingconnector/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/internal/doctest"
@@ -21,20 +22,24 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 	described := doctest.Metadata(t, "connector", f, metadata.ScopeName,
 		map[component.StabilityLevel][]string{metadata.Stability: {"metrics_to_metrics", "logs_to_logs", "traces_to_traces"}})
 
-	r := newRig(t, func(c *Config) { c.Limits.ActiveSeries, c.Queue.Get().QueueSize = 1, 1 })
+	h := newHost()
+	h.extensions[storageID] = &full{}
+	r := newRigOn(t, h, zap.NewNop(), persistent, func(c *Config) { c.Limits.ActiveSeries, c.Queue.Get().QueueSize = 1, 1 })
 	r.to[toTenants].fail(func(context.Context, string) error { return assert.AnError })
 	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(2, "service.name=a", "host.name=h")))
 	require.Error(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")))
 	r.own.evicted.Add(t.Context(), 1)
 	r.own.damaged.Add(t.Context(), 1)
 	r.own.loadFailures.Add(t.Context(), 1)
+	r.fallback.sent.Add(1)
+	r.fallback.unwritten.Add(1)
 	for name, want := range described {
 		got, err := r.tel.GetMetric("otelcol_" + name)
 		require.NoError(t, err, name)
 		assert.Equal(t, want, doctest.Described{Description: got.Description, Unit: got.Unit})
 		doctest.Has(t, "| `otelcol_"+name+"` |")
 	}
-	assert.Len(t, described, 10)
+	assert.Len(t, described, 13)
 	r.to[toTenants].fail(nil)
 }
 

@@ -5,6 +5,7 @@ package tenantroutingconnector
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -64,32 +65,40 @@ func (x *index) all() map[string][]string {
 	return all
 }
 
-// add notes that a tenant has queues from now on. It has to be written before anything is in them.
-func (x *index) add(ctx context.Context, tenant string, pipelines []string) error {
+// set notes the pipelines for which tenants have queues from now on, none where nothing is in them any more. It has to be written
+// before anything is in them. What cannot be written is not noted.
+func (x *index) set(ctx context.Context, queues map[string][]string) error {
 	if x == nil {
 		return nil
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	shard := x.shards[shardOf(tenant)]
-	if slices.Equal(shard[tenant], pipelines) {
+	before := map[string][]string{}
+	for tenant, pipelines := range queues {
+		if was := x.shards[shardOf(tenant)][tenant]; !slices.Equal(was, pipelines) {
+			before[tenant] = was
+			x.put(tenant, pipelines)
+		}
+	}
+	if len(before) == 0 {
 		return nil
 	}
-	shard[tenant] = pipelines
-	return x.save(ctx, tenant)
+	err := x.save(ctx, slices.Collect(maps.Keys(before))...)
+	if err != nil {
+		for tenant, was := range before {
+			x.put(tenant, was)
+		}
+	}
+	return err
 }
 
-// remove notes that nothing is in the queues of tenants any more.
-func (x *index) remove(ctx context.Context, tenants ...string) error {
-	if x == nil {
-		return nil
+func (x *index) put(tenant string, pipelines []string) {
+	shard := x.shards[shardOf(tenant)]
+	if len(pipelines) == 0 {
+		delete(shard, tenant)
+		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, tenant := range tenants {
-		delete(x.shards[shardOf(tenant)], tenant)
-	}
-	return x.save(ctx, tenants...)
+	shard[tenant] = pipelines
 }
 
 // save writes the shards of tenants. The caller holds mu.
@@ -97,6 +106,9 @@ func (x *index) save(ctx context.Context, tenants ...string) error {
 	changed := map[string][]byte{}
 	for _, tenant := range tenants {
 		i := shardOf(tenant)
+		if _, done := changed[strconv.Itoa(i)]; done {
+			continue
+		}
 		part, err := checkpoint.Encode(x.shards[i])
 		if err != nil {
 			return err

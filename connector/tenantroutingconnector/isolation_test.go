@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -63,7 +65,13 @@ func TestReport2AFailingDestinationStopsNobodyElse(t *testing.T) {
 
 			d.fail(nil)
 			require.Eventually(t, func() bool { return d.points()["sick"] == 10*requests }, 10*time.Second, time.Millisecond)
-			assert.Equal(t, map[string]int{"sick": 300, "well-0": 900, "well-1": 600, "well-2": 600, "well-3": 600, "well-4": 600}, d.points())
+			want := map[string]int64{"sick": 300, "well-0": 900, "well-1": 600, "well-2": 600, "well-3": 600, "well-4": 600}
+			for tenant, n := range d.points() {
+				assert.EqualValues(t, want[tenant], n)
+			}
+			require.Eventually(t, func() bool { return r.counted("otelcol_tenant_routing_items_sent", "tenant")["sick"] == 300 }, 5*time.Second, time.Millisecond)
+			assert.Equal(t, want, r.counted("otelcol_tenant_routing_items_sent", "tenant"))
+			assert.Empty(t, r.counted("otelcol_tenant_routing_items_dropped"))
 		})
 	}
 }
@@ -120,10 +128,17 @@ func TestAFullQueueIsItsTenantsAffair(t *testing.T) {
 
 // Guarantees: what a destination cannot take, by a fault of the data, is not tried for ever; by a fault of its own, only so long.
 func TestWhatCannotBeTakenHoldsNoQueueUp(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.RetryServerErrors = 100 * time.Millisecond })
+	r := buildRig(t, newHost(), zap.NewNop(), func(c *Config) { c.RetryServerErrors = 100 * time.Millisecond })
+	began := time.Now()
+	var tries atomic.Int64
+	r.now = func() time.Time { return began.Add(time.Duration(tries.Load()) * 20 * time.Millisecond) }
+	require.NoError(t, r.Start(t.Context(), r.host))
 	d := r.to[toTenants]
 	bad := map[string]string{"bad-data": "HTTP Status Code 422", "broken": "HTTP Status Code 500"}
 	d.fail(func(_ context.Context, tenant string) error {
+		if tenant == "broken" {
+			tries.Add(1)
+		}
 		if text := bad[tenant]; text != "" {
 			return consumererror.NewPermanent(status.Error(codes.Unknown, text))
 		}
@@ -134,8 +149,9 @@ func TestWhatCannotBeTakenHoldsNoQueueUp(t *testing.T) {
 		size := r.counted("otelcol_tenant_routing_queue_size", "tenant")
 		return size["bad-data"] == 0 && size["broken"] == 0
 	}, 5*time.Second, time.Millisecond)
+	assert.Equal(t, map[string]int64{"bad-data/undelivered": 1, "broken/undelivered": 1}, r.counted("otelcol_tenant_routing_items_dropped", "tenant", "reason"))
 	assert.Equal(t, 1, d.tried("bad-data"))
-	assert.Greater(t, d.tried("broken"), 3)
+	assert.Equal(t, 6, d.tried("broken"), "every 20 ms, for 100 ms")
 }
 
 // Guarantees: a destination that never answers keeps the Collector from neither ending nor sending what others have.

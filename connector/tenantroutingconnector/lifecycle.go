@@ -18,6 +18,9 @@ import (
 // complainEvery is how often it is logged what did not go where it was to.
 const complainEvery = time.Minute
 
+// restoreEvery is how often it is tried whether queues that are in memory only can have their storage.
+const restoreEvery = 5 * time.Second
+
 // Start opens the storage, and sends what was left in it.
 func (r *router[T]) Start(ctx context.Context, host component.Host) error {
 	if err := r.prepare(ctx, host); err != nil {
@@ -27,6 +30,7 @@ func (r *router[T]) Start(ctx context.Context, host component.Host) error {
 	r.stop = stop
 	r.running.Go(func() { r.restore(running) })
 	r.running.Go(func() { r.watch(running) })
+	r.started.Store(true)
 	return nil
 }
 
@@ -48,7 +52,7 @@ func (r *router[T]) prepare(ctx context.Context, host component.Host) (err error
 		if _, ok := host.GetExtensions()[*cfg.StorageID]; !ok {
 			return errors.Join(fmt.Errorf("sending_queue::storage: no extension %q is running: add it under extensions and service.extensions", *cfg.StorageID), r.own.shutdown())
 		}
-		r.store = &store{host: host, storage: *cfg.StorageID, owner: r.set.ID, damaged: func() { r.own.damaged.Add(context.Background(), 1) }}
+		r.store = &store{host: host, storage: *cfg.StorageID, owner: r.set.ID, damaged: func() { r.own.damaged.Add(context.Background(), 1, r.mine()) }}
 		r.openIndex(ctx)
 	}
 	return nil
@@ -112,7 +116,12 @@ func (r *router[T]) watch(ctx context.Context) {
 	complain, expire := time.NewTicker(complainEvery), time.NewTicker(min(complainEvery, max(r.cfg.TenantTTL/4, time.Millisecond)))
 	defer complain.Stop()
 	defer expire.Stop()
-	var reload <-chan time.Time
+	var reload, restore <-chan time.Time
+	if r.store != nil {
+		t := time.NewTicker(restoreEvery)
+		defer t.Stop()
+		restore = t.C
+	}
 	if r.table != nil && r.cfg.Mapping.ReloadInterval > 0 {
 		t := time.NewTicker(r.cfg.Mapping.ReloadInterval)
 		defer t.Stop()
@@ -127,6 +136,8 @@ func (r *router[T]) watch(ctx context.Context) {
 			r.complain()
 		case <-expire.C:
 			r.expire(ctx, r.now())
+		case <-restore:
+			r.toStorage(ctx)
 		case <-reload:
 			r.reload(ctx)
 		}
@@ -140,7 +151,7 @@ func (r *router[T]) reload(ctx context.Context) {
 	}
 	table, err := r.table.load()
 	if err != nil {
-		r.own.loadFailures.Add(ctx, 1, r.own.ofSignal(r.signal.id))
+		r.own.loadFailures.Add(ctx, 1, r.mine())
 		r.set.Logger.Error("the table of tenants has changed but is not used; the one before stays", zap.Error(err))
 		r.report(componentstatus.NewRecoverableErrorEvent(err))
 		return
@@ -161,7 +172,6 @@ func (r *router[T]) report(event *componentstatus.Event) { componentstatus.Repor
 // expire closes the queues of tenants that have sent nothing for long, and forgets them. What is not empty stays.
 func (r *router[T]) expire(ctx context.Context, now time.Time) {
 	var gone []*tenantOf[T]
-	var ids []string
 	for _, t := range r.everybody() {
 		if t == r.fallback || t == r.overflow || !t.idle(now, r.cfg.TenantTTL) || !t.mu.TryLock() {
 			continue
@@ -174,22 +184,21 @@ func (r *router[T]) expire(ctx context.Context, now time.Time) {
 		if err := t.stop(ctx); err != nil {
 			r.set.Logger.Warn("the queue of an idle tenant did not close well", zap.String("tenant", t.id), zap.Error(err))
 		}
-		gone, ids = append(gone, t), append(ids, t.id)
+		gone = append(gone, t)
 	}
 	if len(gone) == 0 {
 		return
 	}
-	// Whoever wants one of them meanwhile waits for its mu, and finds a new one: two must not have one storage open.
+	// Whoever wants one of them meanwhile waits for its mu, and finds a new one: two must not have one storage open, nor may the
+	// index forget the new one.
+	r.forget(ctx, gone...)
 	r.tenants.Retain(func(_ string, t *tenantOf[T]) bool { return !t.closed })
 	r.knownMu.Lock()
 	for _, t := range gone {
 		delete(r.known, t)
 	}
 	r.knownMu.Unlock()
-	if err := r.index.remove(ctx, ids...); err != nil {
-		r.set.Logger.Warn("the index of queues cannot be written", zap.Error(err))
-	}
-	r.own.evicted.Add(ctx, int64(len(gone)), r.own.ofSignal(r.signal.id))
+	r.own.evicted.Add(ctx, int64(len(gone)), r.mine())
 	for _, t := range gone {
 		t.mu.Unlock()
 	}

@@ -34,6 +34,20 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
+// Scenario: another component fails to start, and what comes before this one sends its last before it is shut down.
+// Guarantees: it is told so, and what was not started ends.
+func TestWhatHasNotStartedRefusesAndEnds(t *testing.T) {
+	r := buildRig(t, newHost(), zap.NewNop())
+	require.ErrorIs(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")), errStopped)
+	require.NoError(t, r.Shutdown(t.Context()))
+	require.ErrorIs(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")), errStopped)
+
+	r = buildRig(t, newHost(), zap.NewNop(), persistent) // no such storage
+	require.Error(t, r.Start(t.Context(), r.host))
+	require.ErrorIs(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")), errStopped)
+	require.NoError(t, r.Shutdown(t.Context()))
+}
+
 func TestPipelinesThatAreNotThereAreNamed(t *testing.T) {
 	f := func(want string, configure func(*Config), behind ...string) {
 		t.Helper()

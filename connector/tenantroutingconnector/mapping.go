@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/readmostly"
+	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 )
 
 // placeholder stands in a template for the name that was found.
@@ -29,7 +30,7 @@ func newMapping(template string, remembered int) *mapping {
 	return m
 }
 
-// id is the tenant that a name stands for, "" for none. It has the memory of the name where it is the name.
+// id is the tenant that a name stands for, "" for none, and for what a template makes no id of. It has the memory of the name where it is the name.
 func (m *mapping) id(name string) string {
 	if id, ok := (*m.table.Load())[name]; ok {
 		return id
@@ -43,7 +44,13 @@ func (m *mapping) id(name string) string {
 	if id, ok := m.made.Get(name); ok {
 		return id
 	}
+	if len(name) > tenant.MaxLength { // nor is it to be copied
+		return ""
+	}
 	id := m.prefix + name + m.suffix
+	if !tenant.Valid(id) { // nobody's memory is for names that clients make up
+		return ""
+	}
 	m.made.GetOrPut(strings.Clone(name), func() string { return id })
 	return id
 }

@@ -45,6 +45,17 @@ func TestNamesThatTheTemplateMadeIdsOfAreBounded(t *testing.T) {
 	assert.Equal(t, 3, m.made.Len())
 }
 
+// A client may make names up, as long and as many as it likes.
+func TestNamesThatMakeNoIDsAreNotRemembered(t *testing.T) {
+	m := newMapping("x-{tenant}", 10)
+	for _, name := range []string{"a b", "ä", "a/b", strings.Repeat("a", 149), strings.Repeat("a", 1<<20)} {
+		assert.Empty(t, m.id(name))
+	}
+	assert.Zero(t, m.made.Len())
+	assert.Equal(t, "x-..", m.id(".."), "the id counts, not the name")
+	assert.Equal(t, "x-"+strings.Repeat("a", 148), m.id(strings.Repeat("a", 148)))
+}
+
 func TestMappingAllocatesNothing(t *testing.T) {
 	m := newMapping("x-{tenant}", 3)
 	m.id("team")

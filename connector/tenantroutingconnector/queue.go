@@ -38,20 +38,31 @@ func (r *router[T]) newQueue(t *tenantOf[T], to *target[T]) *queue[T] {
 	}
 	log := r.set.Logger.With(zap.String("tenant", t.id), zap.Stringer("pipeline", to.id))
 	cfg, host := r.queueConfig(), r.host
-	settle := func(context.Context) error { return nil }
+	var disk *careful
 	if r.store != nil {
-		opened, err := r.store.open(t.id, to.id, log)
+		opened, err := r.store.open(t.id, to.id, log, func(reading bool) {
+			if reading {
+				t.unread.Add(1)
+			} else {
+				t.unwritten.Add(1)
+			}
+		})
 		if err != nil {
 			log.Error("the tenant's queue is in memory only: its storage cannot be opened", zap.Error(err))
 			r.degraded(err)
 			cfg.StorageID = nil
+			t.inMemory.Store(true)
 		} else {
-			host, settle = opened, opened.client.settle
+			host, disk = opened, opened.client
 		}
 	}
 	set := exporter.Settings{ID: r.set.ID, TelemetrySettings: r.set.TelemetrySettings, BuildInfo: r.set.BuildInfo}
 	set.Logger = log
-	probe := &sizeProbe{MeterProvider: set.MeterProvider}
+	probe := &queueProbe{MeterProvider: set.MeterProvider, sent: func(n int64) { t.sent.Add(n) }, lost: func(n int64) {
+		if disk == nil || !r.stopped.Load() { // what is interrupted then stays in the storage
+			r.dropped(t, undelivered, int(n))
+		}
+	}}
 	set.MeterProvider = probe
 	e, err := r.signal.export(set, r.cfg, r.pusher(t, to),
 		exporterhelper.WithQueue(configoptional.Some(cfg)), exporterhelper.WithRetry(r.cfg.Retry),
@@ -60,8 +71,8 @@ func (r *router[T]) newQueue(t *tenantOf[T], to *target[T]) *queue[T] {
 	if err == nil {
 		err = e.Start(context.Background(), host)
 	}
-	if err == nil {
-		if err := settle(context.Background()); err != nil {
+	if err == nil && disk != nil {
+		if err := disk.settle(context.Background()); err != nil {
 			log.Warn("what the queue has sent anew cannot be removed from its storage", zap.Error(err))
 		}
 	}
@@ -70,7 +81,13 @@ func (r *router[T]) newQueue(t *tenantOf[T], to *target[T]) *queue[T] {
 		r.degraded(err)
 		return newDirect(to, func(context.Context, T) error { return err })
 	}
-	return &queue[T]{target: to, size: probe.size, send: e.send, stop: e.Shutdown}
+	send := e.send
+	if disk != nil {
+		send = func(ctx context.Context, data T) error {
+			return disk.put(ctx, func() int { return r.signal.bytes(data) }, func(ctx context.Context) error { return e.send(ctx, data) })
+		}
+	}
+	return &queue[T]{target: to, size: probe.size, send: send, stop: e.Shutdown}
 }
 
 // newDirect is no queue: the sender waits, and hears of what fails.

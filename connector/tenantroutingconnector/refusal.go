@@ -16,8 +16,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// errStopped is what senders hear after shutdown.
-var errStopped = errors.New("tenant_routing is shut down")
+// errStopped is what senders hear before the start and after shutdown. Where another component fails to start, the Collector
+// shuts down also what has not started yet, and one that has something left to say says it here.
+var errStopped = errors.New("tenant_routing is not running")
 
 // tooMuch tells a client to send again after a while: RESOURCE_EXHAUSTED with RetryInfo by gRPC, which the otlp receiver makes
 // 429 with Retry-After of over HTTP. That header has whole seconds, so less than one would be none.

@@ -51,12 +51,12 @@ type router[T comparable] struct {
 	knownMu sync.Mutex
 	known   map[*tenantOf[T]]struct{}
 
-	stopped atomic.Bool
-	stop    context.CancelFunc // ends the goroutines; nil before Start
-	running sync.WaitGroup
-	cut     context.Context // is done when what is being sent has to end
-	cutOff  context.CancelFunc
-	log     complaints
+	started, stopped atomic.Bool
+	stop             context.CancelFunc // ends the goroutines; nil before Start
+	running          sync.WaitGroup
+	cut              context.Context // is done when what is being sent has to end
+	cutOff           context.CancelFunc
+	log              complaints
 }
 
 // Capabilities tell that data is moved out of what comes.
@@ -175,7 +175,7 @@ func (r *router[T]) sorted() []pipeline.ID {
 // whole again, and what was taken would be there twice. So where only some of its tenants are refused, what is theirs is
 // dropped.
 func (r *router[T]) consume(ctx context.Context, data T) error {
-	if r.stopped.Load() {
+	if !r.started.Load() || r.stopped.Load() {
 		return errStopped
 	}
 	q := r.requests.Get().(*request[T])
@@ -205,6 +205,7 @@ func (r *router[T]) deliver(ctx context.Context, data T, q *request[T]) error {
 	now := r.now()
 	refusal := r.admit(q, now)
 	taken := false
+	r.openAll(ctx, q)
 	for i := range q.parts {
 		p := &q.parts[i]
 		if p.owner.id == "" || p.why != noReason || p.items == 0 {
@@ -284,6 +285,11 @@ func (r *router[T]) send(ctx context.Context, p *part[T], now time.Time) error {
 		return errStopped
 	}
 	t.used.Store(now.UnixNano())
+	if !t.noted.Load() { // the first tells for all of a request
+		if err := r.note(ctx, t); err != nil {
+			return err
+		}
+	}
 	if t.series != nil {
 		if n := r.signal.series(p.data, t.series, now); n > 0 {
 			r.dropped(t, overSeries, n)
@@ -335,39 +341,6 @@ func (r *router[T]) enter(p *part[T]) *tenantOf[T] {
 		default:
 			t.mu.RUnlock()
 			r.open(t)
-		}
-	}
-}
-
-// open opens a tenant's queues.
-func (r *router[T]) open(t *tenantOf[T]) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.opened || t.closed {
-		return
-	}
-	t.opened = true
-	rest := slices.DeleteFunc(slices.Clone(t.leftover), func(id pipeline.ID) bool {
-		return slices.ContainsFunc(t.targets, func(to *target[T]) bool { return to.id == id })
-	})
-	if r.index != nil {
-		var ids []string
-		for _, to := range t.targets {
-			ids = append(ids, to.id.String())
-		}
-		for _, id := range rest {
-			ids = append(ids, id.String())
-		}
-		if err := r.index.add(context.Background(), t.id, ids); err != nil {
-			r.degraded(fmt.Errorf("what is in the queue of tenant %s will not be sent after a restart before the tenant sends something: %w", t.id, err))
-		}
-	}
-	for _, to := range t.targets {
-		t.queues = append(t.queues, r.newQueue(t, to))
-	}
-	for _, id := range rest {
-		if to := r.targets[id]; to != nil {
-			t.rest = append(t.rest, r.newQueue(t, to))
 		}
 	}
 }

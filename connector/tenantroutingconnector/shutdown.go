@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,14 +29,8 @@ func (r *router[T]) Shutdown(ctx context.Context) error {
 	}
 	all := r.everybody()
 	err := r.drain(ctx, all)
-	if err == nil && r.index != nil {
-		var empty []string
-		for _, t := range all {
-			if t.opened && t.waiting() == 0 {
-				empty = append(empty, t.id)
-			}
-		}
-		err = r.index.remove(ctx, empty...)
+	if err == nil {
+		r.forget(ctx, slices.DeleteFunc(all, func(t *tenantOf[T]) bool { return !t.opened || t.waiting() > 0 })...)
 	}
 	r.complain()
 	return errors.Join(err, r.index.close(ctx), r.own.shutdown())

@@ -4,10 +4,11 @@ package tenantroutingconnector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
+	"syscall"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -25,17 +26,20 @@ type store struct {
 	damaged func()
 }
 
+// passing are errors of the system, not of a file: it can be opened later, and nobody would look for what is in a spare then.
+var passing = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE}
+
 // spares is how many names are tried for one storage.
 const spares = 3
 
 // open opens a queue's storage, as a host on which exporterhelper finds it. One that cannot be opened is left where it is, and
 // the next name is taken: a tenant's damaged file must keep neither the Collector nor the tenant from working.
-func (s *store) open(tenant string, to pipeline.ID, log *zap.Logger) (*handing, error) {
+func (s *store) open(tenant string, to pipeline.ID, log *zap.Logger, failed func(reading bool)) (*handing, error) {
 	client, err := s.client(queueName(tenant, to), log)
 	if err != nil {
 		return nil, err
 	}
-	return &handing{Host: s.host, id: s.storage, client: &careful{Client: client}}, nil
+	return &handing{Host: s.host, id: s.storage, client: &careful{Client: client, failed: failed}}, nil
 }
 
 func (s *store) client(name string, log *zap.Logger) (storage.Client, error) {
@@ -57,8 +61,20 @@ func (s *store) client(name string, log *zap.Logger) (storage.Client, error) {
 		if first == nil {
 			first = err
 		}
+		if slices.ContainsFunc(passing, func(e error) bool { return errors.Is(err, e) }) {
+			break
+		}
 	}
 	return nil, fmt.Errorf("%s: %w", name, first)
+}
+
+// try says why a storage cannot be opened.
+func (s *store) try(name string) error {
+	client, err := checkpoint.Client(context.Background(), s.host, s.storage, component.KindConnector, s.owner, name)
+	if err != nil {
+		return err
+	}
+	return client.Close(context.Background())
 }
 
 // queueName is how a queue's storage is found again. No id of a tenant has a slash, so no two queues have one name, and none
@@ -87,45 +103,3 @@ func (*handing) Start(context.Context, component.Host) error { return nil }
 
 // Shutdown is there because extensions have it.
 func (*handing) Shutdown(context.Context) error { return nil }
-
-// careful is a client that deletes nothing while its queue starts. What was being sent when a process was killed, exporterhelper
-// v0.149 first deletes and then writes anew (enqueueNotDispatchedReqs in persistent_queue.go): killed once more in between, it
-// would be lost.
-type careful struct {
-	storage.Client
-
-	mu      sync.Mutex
-	started bool
-	later   []*storage.Operation
-}
-
-// Batch does several things at once, but puts off what only deletes.
-func (c *careful) Batch(ctx context.Context, ops ...*storage.Operation) error {
-	c.mu.Lock()
-	if !c.started && !slices.ContainsFunc(ops, func(op *storage.Operation) bool { return op.Type != storage.Delete }) {
-		c.later = append(c.later, ops...)
-		c.mu.Unlock()
-		return nil
-	}
-	c.mu.Unlock()
-	err := c.Client.Batch(ctx, ops...)
-	if err != nil {
-		c.mu.Lock()
-		c.later = nil // what was to be written anew may not stand there
-		c.mu.Unlock()
-	}
-	return err
-}
-
-// settle does what was put off. The places are used once only, so nothing new stands there.
-func (c *careful) settle(ctx context.Context) error {
-	c.mu.Lock()
-	c.started = true
-	later := c.later
-	c.later = nil
-	c.mu.Unlock()
-	if len(later) == 0 {
-		return nil
-	}
-	return c.Client.Batch(ctx, later...)
-}

@@ -5,9 +5,9 @@ package tenantroutingconnector
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/pipeline"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
@@ -21,15 +21,15 @@ type telemetry struct {
 	damaged      metric.Int64Counter
 	loadFailures metric.Int64Counter
 
-	accepted, refused, dropped metric.Int64ObservableCounter
-	tenants, queued, series    metric.Int64ObservableGauge
-	registration               metric.Registration
+	accepted, refused, dropped, sent, storage metric.Int64ObservableCounter
+	tenants, queued, series, inMemory         metric.Int64ObservableGauge
+	registration                              metric.Registration
 }
 
 func newTelemetry(set component.TelemetrySettings, observe func(metric.Observer, *telemetry)) (*telemetry, error) {
 	meter := set.MeterProvider.Meter(metadata.ScopeName)
 	t := &telemetry{}
-	var errs [11]error
+	var errs [14]error
 	t.accepted, errs[0] = meter.Int64ObservableCounter("otelcol_tenant_routing_items_accepted", metric.WithUnit("{item}"),
 		metric.WithDescription("Data points, log records and spans that were taken for a tenant."))
 	t.refused, errs[1] = meter.Int64ObservableCounter("otelcol_tenant_routing_items_refused", metric.WithUnit("{item}"),
@@ -40,7 +40,7 @@ func newTelemetry(set component.TelemetrySettings, observe func(metric.Observer,
 		metric.WithDescription("Items whose tenant is not known, or not to be, by reason: what on_unknown and overflow_tenant are for."))
 	t.tenants, errs[4] = meter.Int64ObservableGauge("otelcol_tenant_routing_tenants", metric.WithUnit("{tenant}"),
 		metric.WithDescription("Tenants that are known, of which there are max_tenants at most."))
-	t.queued, errs[5] = meter.Int64ObservableGauge("otelcol_tenant_routing_queue_size", metric.WithUnit("1"),
+	t.queued, errs[5] = meter.Int64ObservableGauge("otelcol_tenant_routing_queue_size", metric.WithUnit("{unit}"),
 		metric.WithDescription("What waits in a tenant's queue for a pipeline, in the unit of the setting sizer."))
 	t.series, errs[6] = meter.Int64ObservableGauge("otelcol_tenant_routing_active_series", metric.WithUnit("{series}"),
 		metric.WithDescription("Active series of a tenant that has a limit of them."))
@@ -50,49 +50,64 @@ func newTelemetry(set component.TelemetrySettings, observe func(metric.Observer,
 		metric.WithDescription("Storages that could not be opened, and in whose place others were begun."))
 	t.loadFailures, errs[9] = meter.Int64Counter("otelcol_tenant_routing_table_load_failures", metric.WithUnit("{load}"),
 		metric.WithDescription("Loads of a changed table of tenants that found a problem; the table before stayed."))
-	t.registration, errs[10] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	t.sent, errs[10] = meter.Int64ObservableCounter("otelcol_tenant_routing_items_sent", metric.WithUnit("{item}"),
+		metric.WithDescription("Items of a tenant that its queues have sent, to each of several pipelines."))
+	t.storage, errs[11] = meter.Int64ObservableCounter("otelcol_tenant_routing_storage_failures", metric.WithUnit("{operation}"),
+		metric.WithDescription("What the storage of a tenant's queues could not do: write, or read, of which each is a request that is not sent."))
+	t.inMemory, errs[12] = meter.Int64ObservableGauge("otelcol_tenant_routing_tenants_in_memory", metric.WithUnit("{tenant}"),
+		metric.WithDescription("Tenants with a queue in memory only, because its storage cannot be opened."))
+	t.registration, errs[13] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		observe(o, t)
 		return nil
-	}, t.accepted, t.refused, t.dropped, t.tenants, t.queued, t.series)
+	}, t.accepted, t.refused, t.dropped, t.sent, t.storage, t.tenants, t.queued, t.series, t.inMemory)
 	return t, errors.Join(errs[:]...)
 }
 
 func (t *telemetry) shutdown() error { return t.registration.Unregister() }
 
-// ofSignal tells the signals of one connector apart, as exporterhelper does.
-func (*telemetry) ofSignal(s pipeline.Signal) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String("data_type", s.String())))
+// mine are the attributes that tell connectors and their signals apart, as exporterhelper tells its exporters, and others.
+func (r *router[T]) mine(others ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributes(append(others, attribute.String("connector", r.set.ID.String()), attribute.String("data_type", r.signal.id.String()))...)
 }
 
 // observe tells how all tenants are.
 func (r *router[T]) observe(o metric.Observer, own *telemetry) {
-	ofSignal := attribute.String("data_type", r.signal.id.String())
-	o.ObserveInt64(own.tenants, int64(r.tenants.Len()), metric.WithAttributes(ofSignal))
+	inMemory := 0
 	for _, t := range r.everybody() {
-		ofTenant := attribute.String("tenant", t.id)
-		both := metric.WithAttributes(ofSignal, ofTenant)
-		if n := t.accepted.Load(); n > 0 {
-			o.ObserveInt64(own.accepted, n, both)
+		if t.inMemory.Load() {
+			inMemory++
 		}
-		for why := range reasons {
-			because := attribute.String("reason", why.String())
-			if n := t.refused[why].Load(); n > 0 {
-				o.ObserveInt64(own.refused, n, metric.WithAttributes(ofSignal, ofTenant, because))
-			}
-			if n := t.dropped[why].Load(); n > 0 {
-				o.ObserveInt64(own.dropped, n, metric.WithAttributes(ofSignal, ofTenant, because))
-			}
+		r.observeTenant(o, own, t)
+	}
+	o.ObserveInt64(own.tenants, int64(r.tenants.Len()), r.mine())
+	o.ObserveInt64(own.inMemory, int64(inMemory), r.mine())
+}
+
+func (r *router[T]) observeTenant(o metric.Observer, own *telemetry, t *tenantOf[T]) {
+	ofTenant := attribute.String("tenant", t.id)
+	count := func(of metric.Int64Observable, n *atomic.Int64, others ...attribute.KeyValue) {
+		if n := n.Load(); n > 0 {
+			o.ObserveInt64(of, n, r.mine(append(others, ofTenant)...))
 		}
-		if t.series != nil && t.accepted.Load() > 0 {
-			o.ObserveInt64(own.series, int64(t.series.Active(r.now())), both)
+	}
+	count(own.accepted, &t.accepted)
+	count(own.sent, &t.sent)
+	count(own.storage, &t.unwritten, attribute.String("operation", "write"))
+	count(own.storage, &t.unread, attribute.String("operation", "read"))
+	for why := range reasons {
+		because := attribute.String("reason", why.String())
+		count(own.refused, &t.refused[why], because)
+		count(own.dropped, &t.dropped[why], because)
+	}
+	if t.series != nil && t.accepted.Load() > 0 {
+		o.ObserveInt64(own.series, int64(t.series.Active(r.now())), r.mine(ofTenant))
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, queues := range [][]*queue[T]{t.queues, t.rest} {
+		for _, q := range queues {
+			o.ObserveInt64(own.queued, q.size(), r.mine(ofTenant, attribute.String("pipeline", q.target.id.String())))
 		}
-		t.mu.RLock()
-		for _, queues := range [][]*queue[T]{t.queues, t.rest} {
-			for _, q := range queues {
-				o.ObserveInt64(own.queued, q.size(), metric.WithAttributes(ofSignal, ofTenant, attribute.String("pipeline", q.target.id.String())))
-			}
-		}
-		t.mu.RUnlock()
 	}
 }
 
@@ -101,7 +116,7 @@ func (r *router[T]) strays(q *request[T]) {
 	for why, n := range q.strays {
 		if n > 0 {
 			why := reason(why)
-			r.own.strays.Add(context.Background(), int64(n), r.own.ofSignal(r.signal.id), metric.WithAttributes(attribute.String("reason", why.String())))
+			r.own.strays.Add(context.Background(), int64(n), r.mine(attribute.String("reason", why.String())))
 			r.log.add(why, q.example[why], n)
 		}
 	}

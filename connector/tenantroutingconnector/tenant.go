@@ -26,13 +26,19 @@ type tenantOf[T any] struct {
 
 	accepted         atomic.Int64
 	refused, dropped [reasons]atomic.Int64
+	sent             atomic.Int64 // by its queues
+	// unwritten and unread are what the storage of its queues has failed at.
+	unwritten, unread atomic.Int64
 
 	// mu is held for reading while something is sent, and for writing to open the queues and to close the tenant. Once it is closed,
 	// the queues do not change any more.
 	mu     sync.RWMutex
 	opened bool
 	closed bool
-	queues []*queue[T] // one for each target
+	noted  atomic.Bool // the index knows what is opened
+	// inMemory is whether a queue is in memory because its storage could not be opened.
+	inMemory atomic.Bool
+	queues   []*queue[T] // one for each target
 	// leftover are pipelines for which a queue in the storage was not empty, of which rest has those that are no target any more.
 	leftover []pipeline.ID
 	rest     []*queue[T]

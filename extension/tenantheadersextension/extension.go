@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/extension/extensionauth"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 )
@@ -82,8 +83,12 @@ func (h *headers) PerRPCCredentials() (credentials.PerRPCCredentials, error) { r
 
 type perRPC struct{ *headers }
 
-// GetRequestMetadata is the tenant of a call.
+// GetRequestMetadata is the tenant of a call. What it returns gRPC adds to what the exporter sends by itself: where that names a
+// tenant, too, the backend would hear of two, and may take either.
 func (p perRPC) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
+	if md, ok := metadata.FromOutgoingContext(ctx); ok && len(md.Get(p.key)) > 0 {
+		return nil, consumererror.NewPermanent(fmt.Errorf("the exporter's own headers name %s, too, and gRPC would send both: remove it there", p.header))
+	}
 	name, err := p.tenant(ctx)
 	if err != nil {
 		return nil, err

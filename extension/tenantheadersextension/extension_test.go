@@ -123,6 +123,19 @@ func TestABackendHearsOfTheTenantAndOfNoOther(t *testing.T) {
 	f(as(t.Context(), "a/b"), &Config{Header: "X-Tenant", FromMetadata: "x-scope-orgid", DefaultTenant: "nobody"}, "")
 }
 
+// Guarantees: an exporter whose own headers name a tenant cannot make a backend hear of two: over HTTP its header is replaced, over
+// gRPC, which could only add one, nothing is sent.
+func TestAStaticHeaderNeverStandsBesideTheTenant(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	ctx := as(t.Context(), "acme")
+	assert.Equal(t, answer{tenants: []string{"acme"}}, overHTTP(ctx, t, cfg), "overHTTP sends one")
+	heard := overGRPC(metadata.AppendToOutgoingContext(ctx, "x-scope-orgid", "static"), t, cfg)
+	assert.Empty(t, heard.tenants)
+	assert.Equal(t, codes.Unauthenticated, status.Code(heard.err), heard.err)
+	assert.ErrorContains(t, heard.err, "the exporter's own headers name X-Scope-Orgid, too, and gRPC would send both: remove it there")
+	assert.Equal(t, answer{tenants: []string{"acme"}}, overGRPC(metadata.AppendToOutgoingContext(ctx, "x-other", "static"), t, cfg))
+}
+
 func TestLifecycle(t *testing.T) {
 	lifecycletest.Test(t, componenttest.NewNopHost(), func(t testing.TB) extension.Extension { return made(t, createDefaultConfig()) }, nil)
 }

@@ -124,13 +124,13 @@ func text(m pcommon.Map, key string) string {
 	return v.AsString()
 }
 
-// maxLength is that of Mimir, Loki and Tempo, in bytes.
-const maxLength = 150
+// MaxLength is that of Mimir, Loki and Tempo, in bytes.
+const MaxLength = 150
 
 // Valid reports whether backends take a name as a tenant id: at most 150 bytes of alphanumerics and !-_.*'(), and neither
 // . nor .. (https://grafana.com/docs/mimir/latest/configure/about-tenant-ids/).
 func Valid(name string) bool {
-	if name == "" || len(name) > maxLength || name == "." || name == ".." {
+	if name == "" || len(name) > MaxLength || name == "." || name == ".." {
 		return false
 	}
 	for i := range len(name) {
