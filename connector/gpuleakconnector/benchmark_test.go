@@ -79,7 +79,7 @@ func BenchmarkConsume(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("gpu_leak/%d_series", series), func(b *testing.B) {
 			r := newRig(b, func(c *Config) { c.MaxProcesses, c.MaxInputSeries = series, 2*series })
-			r.engine.metrics = nil // what results cost is the emitter's
+			r.out.Metrics = nil // what results cost is the emitter's
 			r.clock = r.clock.Add(1000 * time.Hour)
 			s := newScrapes(series / 2)
 			for range max(60, min(1500, 1_000_000/series)) { // four hours: they are judged by now; ten minutes of very many

@@ -288,11 +288,11 @@ func TestALeakOutlivesTheProcess(t *testing.T) {
 func TestWhatIsRefusedIsToldAgain(t *testing.T) {
 	r := newRig(t, nil)
 	refusing := consumertest.NewErr(errors.New("not now"))
-	r.engine.metrics, r.engine.logs = refusing, refusing
+	r.out.Metrics, r.out.Logs = refusing, refusing
 	r.run(0, 4)
 	require.Len(t, r.events, 1)
 	require.Positive(t, r.outbox.Len())
-	r.engine.metrics, r.engine.logs = r.metrics, r.logs
+	r.out.Metrics, r.out.Logs = r.metrics, r.logs
 	r.clock = r.clock.Add(time.Minute)
 	r.publishMetrics(t.Context())
 	r.publishEvents(t.Context())

@@ -10,7 +10,6 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
@@ -34,9 +33,7 @@ type engine struct {
 	cfg     *Config
 	id      component.ID
 	set     component.TelemetrySettings
-	metrics consumer.Metrics // nil where no pipeline takes them
-	logs    consumer.Logs
-	open    shared.Started
+	out     shared.Outputs
 	own     *frame.Telemetry
 	joins   *joinCounter
 	now     func() time.Time

@@ -31,7 +31,7 @@ const maxPendingEvents = 10_000
 func (e *engine) publishEvents(ctx context.Context) {
 	e.mu.Lock()
 	fresh, dropped := e.fleet.TakeEvents(), 0
-	if e.logs != nil {
+	if e.out.Logs != nil {
 		e.events = append(e.events, fresh...)
 		if dropped = max(len(e.events)-maxPendingEvents, 0); dropped > 0 {
 			e.events = slices.Delete(e.events, 0, dropped)
@@ -45,7 +45,7 @@ func (e *engine) publishEvents(ctx context.Context) {
 		e.log(&fresh[i])
 		e.tellGuard(&fresh[i])
 	}
-	if len(pending) > 0 && e.open.Logs.Load() && !e.pause.Paused(e.now()) {
+	if len(pending) > 0 && e.out.Started.Logs.Load() && !e.pause.Paused(e.now()) {
 		dropped += e.send(ctx, pending)
 	}
 	if dropped > 0 {
@@ -58,7 +58,7 @@ func (e *engine) publishEvents(ctx context.Context) {
 
 // send sends events, and returns how many of them nobody will ever take.
 func (e *engine) send(ctx context.Context, events []leak.Event) (lost int) {
-	err := e.logs.ConsumeLogs(ctx, e.records(events))
+	err := e.out.Logs.ConsumeLogs(ctx, e.records(events))
 	if err != nil && !consumererror.IsPermanent(err) {
 		e.pause.Failed(e.now())
 		if ctx.Err() == nil {

@@ -59,9 +59,9 @@ func newRigOn(t testing.TB, host component.Host, configure func(*Config)) *rig {
 	require.NoError(t, err)
 	r := &rig{engine: e, t: t, tel: tel, clock: t0.Add(24 * time.Hour), metrics: new(consumertest.MetricsSink), logs: new(consumertest.LogsSink)}
 	e.now = func() time.Time { return r.clock }
-	e.metrics, e.logs = r.metrics, r.logs
-	e.open.Metrics.Store(true)
-	e.open.Logs.Store(true)
+	e.out.Metrics, e.out.Logs = r.metrics, r.logs
+	e.out.Started.Metrics.Store(true)
+	e.out.Started.Logs.Store(true)
 	require.NoError(t, e.begin())
 	_, err = e.keeper.Restore(t.Context(), host, cfg.Storage, component.KindConnector, e.id)
 	require.NoError(t, err)

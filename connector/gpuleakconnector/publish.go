@@ -20,18 +20,18 @@ import (
 
 // publishMetrics tells what was judged since the last call. It is kept until it is taken.
 func (e *engine) publishMetrics(ctx context.Context) {
-	if e.outbox.Paused(e.now()) || e.metrics != nil && !e.open.Metrics.Load() {
+	if e.outbox.Paused(e.now()) || e.out.Metrics != nil && !e.out.Started.Metrics.Load() {
 		return
 	}
 	e.mu.Lock()
 	fresh, lost := e.results.Take(), e.lost
 	e.points, e.lost = 0, 0
 	e.mu.Unlock()
-	if e.metrics == nil {
+	if e.out.Metrics == nil {
 		return
 	}
 	e.outbox.Add(fresh)
-	if err := errors.Join(e.outbox.Send(ctx, e.metrics)...); err == nil {
+	if err := errors.Join(e.outbox.Send(ctx, e.out.Metrics)...); err == nil {
 		e.outbox.Resume()
 	} else {
 		e.outbox.Failed(e.now())
@@ -49,7 +49,7 @@ const pointsOfPlace = 10
 
 // room is where results go, nil where there is none for more. The caller holds the mutex.
 func (e *engine) room() *emit.Batch {
-	if e.metrics == nil {
+	if e.out.Metrics == nil {
 		return nil
 	}
 	if e.points >= emit.MaxUntold {

@@ -549,12 +549,12 @@ func TestUnchangedResultsAreRepeated(t *testing.T) {
 func TestEventsAreKeptUntilTheyAreTaken(t *testing.T) {
 	r := newRig(t, ttftDocs, nil)
 	r.logs = new(consumertest.LogsSink)
-	r.engine.logs = consumertest.NewErr(assert.AnError)
+	r.out.Logs = consumertest.NewErr(assert.AnError)
 	for _, md := range hour(1, 2, 3, 4) {
 		r.send(md)
 	}
 	assert.Len(t, r.outbox.pending, 2)
-	r.engine.logs = r.logs
+	r.out.Logs = r.logs
 	r.wait(time.Second)
 	assert.Equal(t, []event{{violationOpened, 15}, {violationClosed, 25}}, r.events())
 	r.wait(time.Second)

@@ -362,12 +362,12 @@ func TestWhatIsOverflowStaysOverflow(t *testing.T) {
 // Guarantees: no distribution is lost, although each is told once only.
 func TestADistributionThatWasNotTakenIsToldAgain(t *testing.T) {
 	from := newRig(t, ttftDocs, func(c *Config) { c.Metrics = switched(t, "slo.sli.distribution", true) })
-	from.engine.metrics = consumertest.NewErr(errors.New("not now"))
+	from.out.Metrics = consumertest.NewErr(errors.New("not now"))
 	for _, md := range hour()[:5] {
 		from.send(md)
 		from.clock = from.clock.Add(time.Second)
 	}
-	from.engine.metrics = from.metrics
+	from.out.Metrics = from.metrics
 	from.wait(time.Minute)
 	n := 0
 	progress := 0
@@ -386,7 +386,7 @@ func TestADistributionThatWasNotTakenIsToldAgain(t *testing.T) {
 	assert.Equal(t, 5, n-progress)
 	assert.Positive(t, progress)
 
-	from.engine.metrics = consumertest.NewErr(consumererror.NewPermanent(errors.New("never")))
+	from.out.Metrics = consumertest.NewErr(consumererror.NewPermanent(errors.New("never")))
 	from.send(hour()[6])
 	from.wait(2 * time.Minute)
 	assert.Zero(t, from.untold.Len(), "who will never take it is not asked again")

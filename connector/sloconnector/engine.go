@@ -10,7 +10,6 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
@@ -36,9 +35,7 @@ type engine struct {
 	cfg     *Config
 	id      component.ID
 	set     component.TelemetrySettings
-	metrics consumer.Metrics // nil where no pipeline takes them
-	logs    consumer.Logs
-	open    shared.Started
+	out     shared.Outputs
 	own     *frame.Telemetry
 	gone    metric.Int64Counter // parts that were forgotten
 	now     func() time.Time
@@ -183,7 +180,7 @@ func (e *engine) judgeOptions() judge.Options {
 	for _, r := range e.cfg.BurnRates {
 		opts.BurnRates = append(opts.BurnRates, judge.BurnRate{Long: r.Long, Short: r.Short, Factor: r.Factor, Severity: r.Severity})
 	}
-	if e.enabled.Has(sliDistribution) && e.metrics != nil {
+	if e.enabled.Has(sliDistribution) && e.out.Metrics != nil {
 		opts.Distributions = e.parts.add
 	}
 	return opts

@@ -34,7 +34,7 @@ func (e *engine) publishEvents(ctx context.Context) {
 	box := &e.outbox
 	e.mu.Lock()
 	fresh, dropped := e.judge.TakeEvents()
-	if e.logs != nil {
+	if e.out.Logs != nil {
 		box.pending = append(box.pending, fresh...)
 		if over := len(box.pending) - maxPendingEvents; over > 0 {
 			box.pending = slices.Delete(box.pending, 0, over)
@@ -48,7 +48,7 @@ func (e *engine) publishEvents(ctx context.Context) {
 	for i := range fresh {
 		e.log(&fresh[i])
 	}
-	if len(pending) > 0 && e.open.Logs.Load() && !box.Paused(e.now()) {
+	if len(pending) > 0 && e.out.Started.Logs.Load() && !box.Paused(e.now()) {
 		dropped += e.sendEvents(ctx, pending)
 	}
 	if dropped > 0 {
@@ -73,7 +73,7 @@ func (e *engine) told(n int) {
 // sendEvents sends events and returns how many of them nobody will ever take.
 func (e *engine) sendEvents(ctx context.Context, events []judge.Event) (lost uint64) {
 	box := &e.outbox
-	err := e.logs.ConsumeLogs(ctx, e.logRecords(events))
+	err := e.out.Logs.ConsumeLogs(ctx, e.logRecords(events))
 	switch {
 	case err == nil:
 		e.told(len(events))

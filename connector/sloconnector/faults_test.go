@@ -292,9 +292,9 @@ func TestOverflowIsMarked(t *testing.T) {
 
 func TestARefusedBatchIsToldAgain(t *testing.T) {
 	r := newRig(t, ttftDocs, func(c *Config) { c.RefreshInterval = 0 })
-	r.engine.metrics = consumertest.NewErr(errors.New("not now"))
+	r.out.Metrics = consumertest.NewErr(errors.New("not now"))
 	r.send(hour()[0])
-	r.engine.metrics = r.metrics
+	r.out.Metrics = r.metrics
 	r.wait(time.Second)
 	good, _ := r.last("slo.sli.events", map[string]string{"outcome": "good"})
 	assert.InDelta(t, 100, good, 0)
@@ -320,7 +320,7 @@ func TestEventsThatAreRefusedForGoodAreDroppedAndOthersWait(t *testing.T) {
 	r := newRig(t, ttftDocs, nil)
 	sink, err := consumer.NewLogs(func(context.Context, plog.Logs) error { calls++; return answer })
 	require.NoError(t, err)
-	r.engine.logs = sink
+	r.out.Logs = sink
 	for _, md := range hour(1, 2, 3, 4) {
 		r.send(md)
 	}
@@ -348,7 +348,7 @@ func TestABlockedConsumerHoldsNobodyElseUp(t *testing.T) {
 	cfg.Lateness = 0
 	toMetrics, toLogs := instances(t, cfg, new(consumertest.MetricsSink), logs)
 	e := toMetrics.(*instance).Engine()
-	e.metrics = blocked
+	e.out.Metrics = blocked
 	h := newHost(t, ttftDocs)
 	for _, c := range []connector.Metrics{toMetrics, toLogs} {
 		require.NoError(t, c.Start(t.Context(), h))
@@ -472,14 +472,14 @@ func TestAHistogramWithoutBoundariesIsNoMeasurement(t *testing.T) {
 // Guarantees: what waits is told before it ends, however long the consumers were to be left alone.
 func TestWhatWaitsIsToldAtTheEnd(t *testing.T) {
 	r := newRig(t, ttftDocs, nil)
-	r.engine.metrics, r.engine.logs = consumertest.NewErr(assert.AnError), consumertest.NewErr(assert.AnError)
+	r.out.Metrics, r.out.Logs = consumertest.NewErr(assert.AnError), consumertest.NewErr(assert.AnError)
 	for _, md := range hour(1, 2, 3, 4) {
 		r.send(md)
 	}
 	require.NotEmpty(t, r.outbox.pending)
 	require.True(t, r.outbox.Paused(r.clock))
 	require.True(t, r.untold.Paused(r.clock))
-	r.engine.metrics, r.engine.logs = r.metrics, r.logs
+	r.out.Metrics, r.out.Logs = r.metrics, r.logs
 	r.work.Start()
 	require.NoError(t, r.Shutdown(t.Context()))
 	assert.Equal(t, 2, r.logs.LogRecordCount())

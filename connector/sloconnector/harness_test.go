@@ -104,9 +104,9 @@ func newLoggedRig(t testing.TB, h component.Host, log *zap.Logger, configure fun
 	require.NoError(t, err)
 	r := &rig{engine: e, t: t, tel: tel, clock: t0.Add(24 * time.Hour), metrics: new(consumertest.MetricsSink), logs: new(consumertest.LogsSink)}
 	e.now = func() time.Time { return r.clock }
-	e.metrics, e.logs = r.metrics, r.logs
-	e.open.Metrics.Store(true)
-	e.open.Logs.Store(true)
+	e.out.Metrics, e.out.Logs = r.metrics, r.logs
+	e.out.Started.Metrics.Store(true)
+	e.out.Started.Logs.Store(true)
 	r.start(h)
 	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
 	return r

@@ -33,7 +33,7 @@ func BenchmarkHalfAMillionSeries(b *testing.B) {
 		r := newRig(b, docs, func(c *Config) {
 			c.MaxSeries, c.MaxInputSeries, c.BurnRates, c.RefreshInterval = groups, groups, workbook(), 5*time.Minute
 		})
-		r.engine.metrics, r.logs = consumertest.NewNop(), new(consumertest.LogsSink)
+		r.out.Metrics, r.logs = consumertest.NewNop(), new(consumertest.LogsSink)
 		before := inUse()
 		var peak uint64
 		begin := time.Now()

@@ -41,7 +41,7 @@ func (e *engine) tellProgress(now time.Time) {
 	if at == window.Unset { // nothing that ends before the watermark has counted yet
 		at = e.intake.Watermark.At()
 	}
-	if at == window.Unset || !e.enabled.Has(sliDistribution) || e.metrics == nil {
+	if at == window.Unset || !e.enabled.Has(sliDistribution) || e.out.Metrics == nil {
 		return
 	}
 	if now.Sub(e.listened) >= e.cfg.SeriesTTL {

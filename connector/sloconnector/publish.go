@@ -23,7 +23,7 @@ import (
 // pause: the counters among them are cumulative, so nothing is lost. What is told once only, and what would be missing for
 // ever, is kept until it is taken.
 func (e *engine) publishMetrics(ctx context.Context) {
-	if e.untold.Paused(e.now()) || e.metrics != nil && !e.open.Metrics.Load() {
+	if e.untold.Paused(e.now()) || e.out.Metrics != nil && !e.out.Started.Metrics.Load() {
 		return
 	}
 	var errs []error
@@ -35,15 +35,15 @@ func (e *engine) publishMetrics(ctx context.Context) {
 		}
 		again, more = e.collect(first)
 		e.mu.Unlock()
-		if e.metrics == nil {
+		if e.out.Metrics == nil {
 			continue
 		}
 		if first {
 			e.untold.Add(once)
-			errs = e.untold.Send(ctx, e.metrics)
+			errs = e.untold.Send(ctx, e.out.Metrics)
 		}
 		for _, batch := range again {
-			if err := e.metrics.ConsumeMetrics(ctx, batch.Metrics()); err != nil {
+			if err := e.out.Metrics.ConsumeMetrics(ctx, batch.Metrics()); err != nil {
 				errs = append(errs, err)
 			}
 		}

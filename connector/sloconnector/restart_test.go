@@ -243,13 +243,13 @@ func TestASpanThatIsSentAgainAfterARestartCountsOnce(t *testing.T) {
 func TestEventsThatNobodyHasTakenSurviveARestart(t *testing.T) {
 	d := newDisk()
 	r := on(t, d, ttftDocs, nil)
-	r.engine.logs = consumertest.NewErr(errors.New("not now"))
+	r.out.Logs = consumertest.NewErr(errors.New("not now"))
 	for _, md := range hour(1, 2, 3, 4) {
 		r.send(md)
 	}
 	r.stop()
 	without := on(t, d, ttftDocs, nil)
-	without.engine.logs = nil
+	without.out.Logs = nil
 	without.wait(time.Second)
 	assert.Empty(t, without.outbox.pending)
 	r = on(t, d, ttftDocs, nil)

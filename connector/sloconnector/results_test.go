@@ -183,10 +183,10 @@ func TestAnEndThatWasNotTakenIsToldAgain(t *testing.T) {
 	for _, md := range hour()[:7] {
 		r.send(md)
 	}
-	r.engine.metrics = consumertest.NewErr(errors.New("not now"))
+	r.out.Metrics = consumertest.NewErr(errors.New("not now"))
 	h.catalog = newHost(t, strings.NewReplacer("chat-ttft", "other", ttftID, "llm:chat:other:p95").Replace(ttftDocs)).catalog
 	r.wait(time.Second)
-	r.engine.metrics = r.metrics
+	r.out.Metrics = r.metrics
 	r.metrics.Reset()
 	r.wait(2 * time.Second)
 	ended := 0
@@ -210,7 +210,7 @@ func TestAConsumerThatRefusesIsLeftAlone(t *testing.T) {
 	asked := 0
 	refusing, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error { asked++; return errors.New("not now") })
 	require.NoError(t, err)
-	r.engine.metrics = refusing
+	r.out.Metrics = refusing
 	for i := range 60 {
 		md, points := gaugeOf("vllm:time_to_first_token_seconds")
 		addNumber(points, time.Time{}, t0.Add(time.Duration(i)*time.Second), 0.1)

@@ -169,7 +169,7 @@ func TestABlockedConsumerCostsNoCheckpoint(t *testing.T) {
 	h.others = map[component.ID]component.Component{diskID: d}
 	c, _ := instances(t, cfg, new(consumertest.MetricsSink), new(consumertest.LogsSink))
 	e := c.(*instance).Engine()
-	e.metrics, e.lastWords = blocked, 50*time.Millisecond
+	e.out.Metrics, e.lastWords = blocked, 50*time.Millisecond
 	require.NoError(t, c.Start(t.Context(), h))
 	require.NoError(t, c.ConsumeMetrics(t.Context(), hour()[0]))
 	ended := make(chan error, 1)

@@ -17,9 +17,6 @@ import (
 // Group holds the engines of one kind of component by their configuration: the Collector hands the same pointer
 // to every instance of a component id. The zero value is ready.
 type Group[E component.Component] struct {
-	// Hears is for groups whose members are an Instance.
-	Hears Hears[E]
-
 	mu      sync.Mutex
 	engines map[component.Config]*engine[E]
 }
