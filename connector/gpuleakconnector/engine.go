@@ -108,6 +108,7 @@ func (e *engine) Start(ctx context.Context, host component.Host) error {
 	if _, err := e.keeper.Restore(ctx, host, e.cfg.Storage, component.KindConnector, e.id); err != nil {
 		return err
 	}
+	e.remindGuard()
 	e.work.Start()
 	// Each has a goroutine of its own: a consumer that blocks must hold neither the verdicts nor the other consumer up.
 	for _, work := range []func(context.Context){e.advance, e.publishMetrics, e.publishEvents} {

@@ -19,6 +19,19 @@ func (e *engine) findGuard(host component.Host) (err error) {
 	return err
 }
 
+// remindGuard tells of the leaks that were open before a restart.
+func (e *engine) remindGuard() {
+	if e.guard == nil {
+		return
+	}
+	e.mu.Lock()
+	open := e.fleet.Open()
+	e.mu.Unlock()
+	for i := range open {
+		e.tellGuard(&open[i])
+	}
+}
+
 // tellGuard tells of a leak that opens or closes. One of a device, which is of no process, has the PID 0.
 func (e *engine) tellGuard(ev *leak.Event) {
 	if e.guard == nil {

@@ -36,6 +36,24 @@ func TestAGuardIsToldOfALeak(t *testing.T) {
 	assert.Equal(t, gpuwatch.Leak{ID: got.ID, Open: true, Host: "node-1", PID: 71, Device: "GPU-0", Cause: "not_returned", At: got.At}, got)
 }
 
+// Guarantees: a guard that begins anew, as after a restart, knows of the leak that was open before.
+func TestAGuardIsToldOfALeakThatWasOpenBeforeARestart(t *testing.T) {
+	d := &disk{values: map[string][]byte{}}
+	host, store := on{componenttest.NewNopHost(), d}, func(cfg *Config) { cfg.Storage = &diskID }
+	before := newRigOn(t, host, store)
+	before.run(0, 4)
+	before.keeper.Save(t.Context())
+	after, first, h := newRigOn(t, host, store), &heard{}, &heard{}
+	before.guard = first
+	before.remindGuard()
+	after.guard = h
+	after.remindGuard()
+	require.Len(t, h.leaks, 1)
+	assert.Equal(t, first.leaks[0].ID, h.leaks[0].ID)
+	assert.Equal(t, 71, h.leaks[0].PID)
+	assert.Equal(t, first.leaks[0].At, h.leaks[0].At)
+}
+
 func TestAGuardThatIsNotThereIsAnError(t *testing.T) {
 	id := component.MustNewID("gpu_guard")
 	r := newRig(t, func(cfg *Config) { cfg.Guard = &id })

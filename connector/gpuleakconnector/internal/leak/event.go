@@ -98,6 +98,16 @@ func (f *Fleet) TakeEvents() []Event {
 	return all
 }
 
+// Open are the leaks that are open, as the events that told of them would be now.
+func (f *Fleet) Open() (all []Event) {
+	for _, p := range append(sorted(f.processes), sorted(f.devices)...) {
+		if p.open != nil {
+			all = append(all, f.event(p, p.place(p.open.Device), p.open.At, true, ""))
+		}
+	}
+	return all
+}
+
 func (f *Fleet) event(p *Process, place *Place, at int64, isOpen bool, why string) Event {
 	r := &place.Result
 	known := func(v float64) float64 {
