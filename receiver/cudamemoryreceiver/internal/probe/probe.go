@@ -29,13 +29,17 @@ var (
 	ErrClosed = errors.New("the probe is closed")
 )
 
+// EntryBytes is what one of Options.MaxEntries takes of the kernel's memory.
+const EntryBytes = 330
+
 // DefaultMaxEntries is the limit of live allocations, of processes and of threads.
 const DefaultMaxEntries = 65536
 
 // Options say what is probed and who is told.
 type Options struct {
 	// MaxEntries limits each of live allocations, processes and threads that call CUDA. 0: DefaultMaxEntries. What comes
-	// beyond is counted in Drops. Each takes 330 bytes of the kernel's memory from the start, and a process 2 KB more.
+	// beyond is counted in Drops. Each takes EntryBytes of the kernel's memory from the start, and a process 2 KB more. One process
+	// may have seven eighths of the live allocations, so that those of others can be counted when it has too many.
 	MaxEntries uint32
 	// Libraries are further shared libraries with CUDA in them, such as libtorch_cuda.so*: patterns as of path.Match, of the
 	// whole path where there is a / in it, else of the file's name. libcudart and libcuda need not be named, nor do
@@ -60,8 +64,8 @@ type Change struct {
 	PID int
 	// StartTime tells processes of one PID apart, as in Process.
 	StartTime uint64
-	// Live is bytes.
-	Live uint64
+	// Live is bytes, and Managed those of them that may be on the host.
+	Live, Managed uint64
 	// At is when the last of the calls returned that made Live what it is, in Unix nanoseconds.
 	At int64
 }
@@ -86,15 +90,19 @@ type Process struct {
 	// Ended processes are read once, with their last counters.
 	Ended bool
 
-	// Live, Allocated, Freed and Released are bytes. Released went with the process, without a free.
+	// Live, Allocated, Freed and Released are bytes. Released went with the process or with a context, without a free.
 	Live, Allocated, Freed, Released uint64
+	// Managed is that part of Live which moves between devices and the host as it is used, and may be more than any device has.
+	Managed uint64
 	// Allocations and Frees are calls that succeeded.
 	Allocations, Frees uint64
 	// Failures are allocations that returned an error, FreeFailures frees that did.
 	Failures, FreeFailures uint64
 	// UnknownFrees succeeded, but what they freed was allocated before the probes came, was not counted (see Drops), or had
-	// been freed already.
+	// been freed already. A context that went counts as one where it cannot be told what was in it.
 	UnknownFrees uint64
+	// Missed are allocations for which there was no room (see Drops.Live). They are in no other counter; their frees are unknown.
+	Missed uint64
 	// Sizes of Allocations.
 	Sizes [SizeBuckets]uint64
 
@@ -107,7 +115,7 @@ type Process struct {
 
 // Drops is what was not counted, by reason, since Start.
 type Drops struct {
-	// Live are allocations beyond MaxEntries live ones. They are in no other counter; their frees are unknown.
+	// Live are the Missed of all processes.
 	Live uint64
 	// Processes are calls of processes beyond MaxEntries, Threads those of threads.
 	Processes, Threads uint64
@@ -201,10 +209,11 @@ func (p *Probe) load() error {
 	if notify {
 		spec.Maps[countersMapNotes].MaxEntries = ringSize
 	}
-	bounds := launchBounds()
+	bounds, share := launchBounds(), uint64(p.opts.MaxEntries-p.opts.MaxEntries/8)
 	if err := errors.Join(
 		spec.Variables[countersVarNotify].Set(notify),
 		spec.Variables[countersVarWindow].Set(every),
+		spec.Variables[countersVarShare].Set(share),
 		spec.Variables[countersVarLaunchBounds].Set(bounds[:]),
 	); err != nil {
 		return err
