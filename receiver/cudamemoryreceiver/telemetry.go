@@ -78,6 +78,12 @@ func newTelemetry(set component.TelemetrySettings, id component.ID) (*telemetry,
 		instruments[i], errs[5+i] = meter.Int64ObservableGauge(g.name, metric.WithUnit(g.unit), metric.WithDescription(g.description))
 		all = append(all, instruments[i])
 	}
+	// All are there from the beginning: of what begins above nothing, no backend sees the increase.
+	for _, reason := range t.reasons {
+		t.dropped.Add(context.Background(), 0, reason)
+	}
+	t.overflowed.Add(context.Background(), 0, t.only)
+	t.sessions.Add(context.Background(), 0, t.only)
 	var err error
 	t.observe, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for i, g := range gauges {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path"
 	"slices"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
-	"golang.org/x/sys/unix"
 )
 
 var (
@@ -23,6 +21,8 @@ var (
 	ErrPermission = errors.New("the probes need CAP_BPF and CAP_PERFMON")
 	// ErrUnsupported is wrapped by what Start returns where the kernel lacks what the probes are made of.
 	ErrUnsupported = errors.New("the kernel does not support the probes: they need Linux 6.6 or newer with BPF and uprobes")
+	// ErrMemory is wrapped by what Start returns where Options.MaxEntries take more memory than there is.
+	ErrMemory = errors.New("too many for the kernel's memory")
 	// ErrNamespace is wrapped by what Start returns where Options.ProcRoot has other process ids than the kernel.
 	ErrNamespace = errors.New("the probes need the proc file system of the initial PID namespace: share the host's (hostPID) or mount its /proc")
 	// ErrClosed is what Scan and Read return after Close.
@@ -177,6 +177,9 @@ func Start(opts Options) (*Probe, error) {
 	if err := initialNamespace(opts.ProcRoot); err != nil {
 		return nil, err
 	}
+	if err := affordable(opts.MaxEntries); err != nil {
+		return nil, err
+	}
 	p := &Probe{
 		opts: opts,
 		scanner: scanner{
@@ -251,35 +254,6 @@ func launchBounds() (bounds [256]uint64) {
 		}
 	}
 	return bounds
-}
-
-// explain says what is missing.
-func explain(err error) error {
-	switch {
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w: %w", ErrPermission, err)
-	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(features.HaveBPFLinkUprobeMulti(), ebpf.ErrNotSupported):
-		return fmt.Errorf("%w: %w", ErrUnsupported, err)
-	}
-	return err
-}
-
-// initialNamespace refuses a proc file system with other process ids than those that the kernel tells the programs.
-func initialNamespace(root string) error {
-	name := root + "/1/ns/pid"
-	namespace, err := os.Readlink(name)
-	if err != nil && root == "/proc" {
-		name = "/proc/self/ns/pid"
-		namespace, err = os.Readlink(name)
-	}
-	if err != nil {
-		return nil //nolint:nilerr // may not be read, or is not there, which Scan says
-	}
-	// PROC_PID_INIT_INO of the kernel.
-	if namespace != "pid:[4026531836]" {
-		return fmt.Errorf("%w: %s is %s", ErrNamespace, name, namespace)
-	}
-	return nil
 }
 
 // Close detaches all probes and waits until Changed and Gone have returned, so it must not be called by them. Processes go on.
