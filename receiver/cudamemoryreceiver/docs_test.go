@@ -65,7 +65,7 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 		assert.Equal(t, want, doctest.Described{Description: got.Description, Unit: got.Unit})
 		doctest.Has(t, "`otelcol_"+name+"`")
 	}
-	assert.Len(t, described, 9)
+	assert.Len(t, described, 10)
 }
 
 func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {

@@ -83,8 +83,9 @@ func TestAFileThatTakesNoProbesIsNamed(t *testing.T) {
 func TestProcessesThatMayNotBeLookedAtAreToldOf(t *testing.T) {
 	r := newRig(t, nil)
 	r.kernel.add(7, 1, 0)
-	r.kernel.result.Unreadable = 5
+	r.kernel.result.Unreadable, r.kernel.result.Late = 5, 1
 	r.pass(10 * time.Second)
+	assert.Equal(t, map[string]int64{"": 1}, r.counted("processes_late", ""))
 	assert.Equal(t, 1, r.console.FilterMessage("processes of other users are not seen: CAP_SYS_PTRACE is missing").Len())
 	assert.Equal(t, map[string]int64{"": 5}, r.counted("processes_hidden", ""))
 	assert.Equal(t, map[string]int64{"": 1}, r.counted("libraries", ""))

@@ -204,11 +204,20 @@ func TestALateStarterIsFoundAndWhatWasBeforeIsUnknown(t *testing.T) {
 	r.do(w, "alloc cudaMalloc 10 4096", "10 0")
 	got := r.scan()
 	assert.Equal(t, 2, got.Attached, "the driver came with the first call")
-	assert.Equal(t, 1, got.Processes)
+	assert.Equal(t, []int{1, 1}, []int{got.Processes, got.Late})
 	r.do(w, "alloc cudaMalloc 5 512", "5 0")
 	r.do(w, "free cudaFree 15", "15 0")
 	p := r.process(w)
 	assert.Equal(t, []uint64{0, 5, 5, 10}, []uint64{p.Live, p.Allocations, p.Frees, p.UnknownFrees})
+
+	another := r.start(r.Workload, r.Runtime)
+	r.do(another, "alloc cudaMalloc 10 4096", "10 0")
+	assert.Equal(t, uint64(10*4096), r.process(another).Live, "the probes are in the file already")
+	got = r.scan()
+	assert.Equal(t, []int{2, 1}, []int{got.Processes, got.Late})
+	require.NoError(t, w.Kill())
+	got = r.scan()
+	assert.Equal(t, []int{1, 0}, []int{got.Processes, got.Late})
 }
 
 // Guarantees: a change is told within milliseconds, and the last of many always.

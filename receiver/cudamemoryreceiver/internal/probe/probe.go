@@ -129,8 +129,9 @@ type Drops struct {
 
 // ScanResult says what is attached after a Scan.
 type ScanResult struct {
-	// Processes that have a probed file mapped.
-	Processes int
+	// Processes that have a probed file mapped, and how many of them had it mapped when the probes came: what these had allocated by
+	// then is not known.
+	Processes, Late int
 	// Files that probes are attached to, and the Functions in them. A file that containers see by several inodes is one.
 	Files, Functions int
 	// Attached and Detached files in this scan.
