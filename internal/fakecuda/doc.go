@@ -12,6 +12,7 @@
 // The fakes keep to what CUDA does where a probe could go wrong: the runtime calls the driver in the same thread, an address
 // that was freed is given again, freeing what is not allocated is an error, more than Capacity is out of memory, and every
 // function starts with `push %rbp`, which the kernel's probes need not single-step. There is no memory behind the addresses.
+// An allocation is of the device or the context that its thread uses, and goes with it; all devices have one Capacity.
 //
 // Commands of the workload, one a line, each answered by one line:
 //
@@ -23,6 +24,7 @@
 //	null FUNCTION                frees NULL
 //	unknown FUNCTION N           frees N addresses that nobody allocated, and the fake says that all is well
 //	launch FUNCTION N [THREADS]  N kernels
+//	device FUNCTION N            cudaSetDevice and the like of device N, cuCtxDestroy_v2 of the Nth context that was created
 //	churn FUNCTION FUNCTION N SIZE [THREADS]   N times an allocation and its free
 //	rate FUNCTION FUNCTION N SIZE PER_SECOND   the same, so many pairs a second
 //	cpu                          the nanoseconds of CPU time that it has used, after ok

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/strict"
+	"github.com/otelcol-llm/otelcol-llm/receiver/cudamemoryreceiver/internal/probe"
 )
 
 // Config is the configuration of the cuda_memory receiver.
@@ -25,7 +26,8 @@ type Config struct {
 	// RetryInterval is how often probes are tried that the kernel did not take.
 	RetryInterval time.Duration `mapstructure:"retry_interval"`
 	// MaxEntries bounds the allocations that are remembered in the kernel until they are freed, over all processes, and so the
-	// processes and the threads that are. What comes beyond is counted as dropped and nowhere else.
+	// processes and the threads that are. Each takes 330 bytes of the kernel's memory from the start. What comes beyond is counted
+	// as missed and nowhere else, and so is what one process has beyond seven eighths of it.
 	MaxEntries uint32 `mapstructure:"max_entries"`
 	// MaxProcesses bounds the processes that are told one by one. Of those beyond, the first that came stay, and the live bytes of
 	// the others are told together.
@@ -67,6 +69,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return strict.Unmarshal(c
 // shortest is below what anybody needs: a guard hears of a change without waiting for an interval.
 const shortest = 100 * time.Millisecond
 
+// mostEntries is more than any machine was seen with by far: an engine has thousands of allocations.
+const mostEntries = 10_000_000
+
 // Validate reports every problem at once, each with its key.
 func (c *Config) Validate() error {
 	var errs []error
@@ -84,6 +89,9 @@ func (c *Config) Validate() error {
 	}
 	if c.MaxEntries < 1 {
 		errs = append(errs, errors.New("max_entries: 0 must be at least 1"))
+	}
+	if c.MaxEntries > mostEntries {
+		errs = append(errs, fmt.Errorf("max_entries: %d must be at most %d, which take %.1f GB of the kernel's memory", c.MaxEntries, mostEntries, float64(mostEntries)*probe.EntryBytes/1e9))
 	}
 	if c.MaxProcesses < 1 {
 		errs = append(errs, fmt.Errorf("max_processes: %d must be at least 1", c.MaxProcesses))

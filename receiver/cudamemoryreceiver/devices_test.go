@@ -111,6 +111,9 @@ func TestTheGuardHearsAtOnce(t *testing.T) {
 		guard.live = guard.live[:0]
 		r.changed(probe.Change{PID: 7, StartTime: 70, Live: 5, At: 42})
 	}))
+	r.kernel.opts.Changed(probe.Change{PID: 7, StartTime: 70, Live: 5, Managed: 3, At: 43})
+	r.kernel.opts.Changed(probe.Change{PID: 7, StartTime: 70, Live: 5, Managed: 6, At: 44})
+	assert.Equal(t, []uint64{2, 0}, []uint64{guard.live[1].Bytes, guard.live[2].Bytes}, "what may be on the host is not told")
 	r.kernel.opts.Gone(7, 70)
 	assert.Equal(t, []gpuwatch.Process{of}, guard.gone)
 	assert.Empty(t, r.devices.of)

@@ -36,6 +36,13 @@ func document() string {
 		"Every point has `process.pid` and what else is known of the process; all are cumulative.\n\n" +
 		"| metric | instrument | unit | needs | meaning |\n|---|---|---|---|---|\n")
 	for _, m := range table {
+		if m.attribute != "" {
+			values := make([]string, len(m.parts))
+			for i, part := range m.parts {
+				values[i] = "`" + part.value + "`"
+			}
+			m = &instrument{name: m.name, unit: m.unit, kind: m.kind, description: m.description + " `" + m.attribute + "` is " + strings.Join(values, " or ") + "."}
+		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.name, m.kind, m.unit,
 			map[bool]string{true: "`events: {launches: true}`"}[m.launches], m.description)
 	}
@@ -58,7 +65,7 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 		assert.Equal(t, want, doctest.Described{Description: got.Description, Unit: got.Unit})
 		doctest.Has(t, "`otelcol_"+name+"`")
 	}
-	assert.Len(t, described, 9)
+	assert.Len(t, described, 10)
 }
 
 func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {

@@ -59,6 +59,8 @@ type engine struct {
 	opened            int    // sessions so far
 	seen              bool   // something that uses CUDA, in this session
 	hidden            bool   // a process that may not be looked at, in this session
+	watched           bool   // somebody was told that all is well, since it last was not
+	shortage          shortage
 	scanAt, collectAt time.Time
 	book              *book
 	resolver          *workload.Resolver
@@ -161,10 +163,12 @@ func (e *engine) Shutdown(context.Context) (err error) {
 	return err
 }
 
-// changed tells the guard what a process holds now. It is called by the probe.
+// changed tells the guard what a process certainly holds on devices now: managed memory may be on the host. It is called by the
+// probe.
 func (e *engine) changed(c probe.Change) {
 	of := gpuwatch.Process{PID: c.PID, StartTime: c.StartTime}
-	e.guard.Live(gpuwatch.Live{Process: of, Device: e.devices.find(of), Bytes: c.Live, At: c.At})
+	bytes := c.Live - min(c.Managed, c.Live) // the two are not read in one instant
+	e.guard.Live(gpuwatch.Live{Process: of, Device: e.devices.find(of), Bytes: bytes, At: c.At})
 }
 
 // gone tells the guard that a process has ended. It is called by the probe.

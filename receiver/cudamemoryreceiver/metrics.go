@@ -26,9 +26,21 @@ type instrument struct {
 	kind                    kind
 	launches                bool // it takes the probes of launches
 
-	number  func(*probe.Process) uint64       // what it is; of a histogram nil
-	buckets func(*probe.Process) distribution // of a histogram
+	attribute string                            // that tells parts apart; empty where there is one
+	parts     []part                            // of all but a histogram
+	buckets   func(*probe.Process) distribution // of a histogram
 }
+
+// part is a point of a process.
+type part struct {
+	value  string // of the attribute
+	number func(*probe.Process) uint64
+}
+
+func whole(number func(*probe.Process) uint64) []part { return []part{{number: number}} }
+
+// points is how many there are of a process.
+func (i *instrument) points() int { return max(len(i.parts), 1) }
 
 // distribution is what an exponential histogram is made of.
 type distribution struct {
@@ -38,7 +50,7 @@ type distribution struct {
 }
 
 var live = instrument{
-	name: "cuda.memory.live", unit: "By", kind: upDownCounter, number: func(p *probe.Process) uint64 { return p.Live },
+	name: "cuda.memory.live", unit: "By", kind: upDownCounter, parts: whole(func(p *probe.Process) uint64 { return p.Live }),
 	description: "What the process has allocated on GPUs and not freed, since it was first seen.",
 }
 
@@ -46,19 +58,30 @@ var live = instrument{
 var table = []*instrument{
 	&live,
 	{
-		name: "cuda.memory.allocated", unit: "By", kind: counter, number: func(p *probe.Process) uint64 { return p.Allocated },
+		name: "cuda.memory.managed", unit: "By", kind: upDownCounter, parts: whole(func(p *probe.Process) uint64 { return p.Managed }),
+		description: "That part of cuda.memory.live which moves between GPUs and the host as it is used, and may be more than any GPU has.",
+	},
+	{
+		name: "cuda.memory.missed", unit: "{call}", kind: counter, attribute: "cuda.memory.miss", parts: []part{
+			{"unknown_free", func(p *probe.Process) uint64 { return p.UnknownFrees }},
+			{"max_entries", func(p *probe.Process) uint64 { return p.Missed }},
+		},
+		description: "Calls that cuda.memory.live lacks, by why: what was freed was not known, or there was no room for what was allocated. Where it rises, live is not all of it.",
+	},
+	{
+		name: "cuda.memory.allocated", unit: "By", kind: counter, parts: whole(func(p *probe.Process) uint64 { return p.Allocated }),
 		description: "What the process has allocated, freed or not.",
 	},
 	{
-		name: "cuda.memory.allocations", unit: "{allocation}", kind: counter, number: func(p *probe.Process) uint64 { return p.Allocations },
+		name: "cuda.memory.allocations", unit: "{allocation}", kind: counter, parts: whole(func(p *probe.Process) uint64 { return p.Allocations }),
 		description: "Allocations that succeeded. One by the runtime, which calls the driver for it, is one.",
 	},
 	{
-		name: "cuda.memory.frees", unit: "{allocation}", kind: counter, number: func(p *probe.Process) uint64 { return p.Frees },
+		name: "cuda.memory.frees", unit: "{allocation}", kind: counter, parts: whole(func(p *probe.Process) uint64 { return p.Frees }),
 		description: "Allocations that were freed. Those of before the process was first seen do not count.",
 	},
 	{
-		name: "cuda.memory.failures", unit: "{allocation}", kind: counter, number: func(p *probe.Process) uint64 { return p.Failures },
+		name: "cuda.memory.failures", unit: "{allocation}", kind: counter, parts: whole(func(p *probe.Process) uint64 { return p.Failures }),
 		description: "Allocations that returned an error, such as out of memory.",
 	},
 	{
@@ -69,7 +92,7 @@ var table = []*instrument{
 		description: "Sizes of the allocations that succeeded, in powers of two.",
 	},
 	{
-		name: "cuda.kernel.launches", unit: "{launch}", kind: counter, launches: true, number: func(p *probe.Process) uint64 { return p.Launches },
+		name: "cuda.kernel.launches", unit: "{launch}", kind: counter, launches: true, parts: whole(func(p *probe.Process) uint64 { return p.Launches }),
 		description: "Launches of kernels that succeeded.",
 	},
 	{

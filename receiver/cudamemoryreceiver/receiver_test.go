@@ -47,6 +47,7 @@ func TestEveryMetricOfTheTableComesOut(t *testing.T) {
 	r.pass(5 * time.Second)
 	r.people.of[7] = vllm(7)
 	p := r.kernel.add(7, 5, 2)
+	p.Managed, p.UnknownFrees, p.Missed = mebi, 4, 6
 	p.Failures, p.Launches, p.LaunchSum = 1, 3, 9000
 	p.LaunchDurations[10], p.LaunchDurations[12] = 1, 2
 	r.pass(10 * time.Second)
@@ -73,7 +74,7 @@ func TestEveryMetricOfTheTableComesOut(t *testing.T) {
 		assert.Equal(t, t0, p.start, "it was not there at the beginning")
 		assert.Equal(t, t0.Add(10*time.Second), p.at)
 	})
-	assert.Equal(t, len(table), seen)
+	assert.Equal(t, len(table)+1, seen, "of cuda.memory.missed there are two")
 	assert.Equal(t, []string{
 		"cuda.kernel.launch.duration{" + vllmLabels + "} 3 values, sum 9e-06, scale 3, from -158: [1 0 2]",
 		"cuda.kernel.launches{" + vllmLabels + "} 3",
@@ -83,6 +84,9 @@ func TestEveryMetricOfTheTableComesOut(t *testing.T) {
 		"cuda.memory.failures{" + vllmLabels + "} 1",
 		"cuda.memory.frees{" + vllmLabels + "} 2",
 		"cuda.memory.live{" + vllmLabels + "} 3145728",
+		"cuda.memory.managed{" + vllmLabels + "} 1048576",
+		"cuda.memory.missed{container.id=c0ffee,cuda.memory.miss=max_entries,k8s" + vllmLabels[len("container.id=c0ffee,k8s"):] + "} 6",
+		"cuda.memory.missed{container.id=c0ffee,cuda.memory.miss=unknown_free,k8s" + vllmLabels[len("container.id=c0ffee,k8s"):] + "} 4",
 	}, r.series())
 	assert.Equal(t, 1, r.metrics.AllMetrics()[0].ResourceMetrics().Len())
 }
@@ -104,11 +108,12 @@ func TestMetricsAreSwitchedOffAndOn(t *testing.T) {
 		assert.Len(t, r.series(), want)
 		assert.Equal(t, probed, r.kernel.opts.Launches)
 	}
-	f(false, 6, false)
-	f(true, 8, true)
-	f(true, 7, true, "cuda.kernel.launches")
-	f(true, 6, false, "cuda.kernel.launches", "cuda.kernel.launch.duration")
-	f(false, 5, false, "cuda.memory.live")
+	f(false, 9, false)
+	f(true, 11, true)
+	f(true, 10, true, "cuda.kernel.launches")
+	f(true, 9, false, "cuda.kernel.launches", "cuda.kernel.launch.duration")
+	f(false, 8, false, "cuda.memory.live")
+	f(false, 7, false, "cuda.memory.missed")
 }
 
 func TestTheProbesAreToldWhatTheSettingsSay(t *testing.T) {
@@ -129,7 +134,7 @@ func TestAProcessThatEndsIsToldOnceMore(t *testing.T) {
 	r := newRig(t, func(cfg *Config) {
 		off := false
 		cfg.Metrics = emit.Settings{}
-		for _, name := range []string{"cuda.memory.allocated", "cuda.memory.frees", "cuda.memory.failures", "cuda.memory.allocation.size"} {
+		for _, name := range []string{"cuda.memory.allocated", "cuda.memory.frees", "cuda.memory.failures", "cuda.memory.allocation.size", "cuda.memory.managed"} {
 			cfg.Metrics[name] = emit.MetricSetting{Enabled: &off}
 		}
 	})
@@ -151,6 +156,14 @@ func TestAProcessThatEndsIsToldOnceMore(t *testing.T) {
 		"cuda.memory.live{process.executable.name=vllm,process.pid=7} ended",
 		"cuda.memory.live{process.pid=8} 0",
 		"cuda.memory.live{process.pid=8} ended",
+		"cuda.memory.missed{cuda.memory.miss=max_entries,process.executable.name=vllm,process.pid=7} 0",
+		"cuda.memory.missed{cuda.memory.miss=max_entries,process.executable.name=vllm,process.pid=7} ended",
+		"cuda.memory.missed{cuda.memory.miss=max_entries,process.pid=8} 0",
+		"cuda.memory.missed{cuda.memory.miss=max_entries,process.pid=8} ended",
+		"cuda.memory.missed{cuda.memory.miss=unknown_free,process.executable.name=vllm,process.pid=7} 0",
+		"cuda.memory.missed{cuda.memory.miss=unknown_free,process.executable.name=vllm,process.pid=7} ended",
+		"cuda.memory.missed{cuda.memory.miss=unknown_free,process.pid=8} 0",
+		"cuda.memory.missed{cuda.memory.miss=unknown_free,process.pid=8} ended",
 	}, r.series())
 	each(r.metrics.AllMetrics(), func(_ pmetric.Metric, p point) {
 		if p.ended {
@@ -185,6 +198,9 @@ func TestNothingStandsBehindAnEnd(t *testing.T) {
 			for i, p := range m.Sum().DataPoints().All() {
 				pid, _ := p.Attributes().Get("process.pid")
 				key, value := m.Name()+pid.AsString(), fmt.Sprint(p.IntValue())
+				if why, ok := p.Attributes().Get("cuda.memory.miss"); ok {
+					key += why.Str()
+				}
 				if p.Flags().NoRecordedValue() {
 					assert.Equal(t, m.Sum().DataPoints().Len()-1, i)
 					value = "ended"
@@ -294,6 +310,6 @@ func TestBatchesAreBounded(t *testing.T) {
 		assert.LessOrEqual(t, md.DataPointCount(), emit.MaxBatchPoints)
 		points += md.DataPointCount()
 	}
-	assert.Equal(t, 6*1000, points)
-	assert.Len(t, r.metrics.AllMetrics(), 4)
+	assert.Equal(t, 9*1000, points)
+	assert.Len(t, r.metrics.AllMetrics(), 5)
 }

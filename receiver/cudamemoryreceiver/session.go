@@ -62,10 +62,14 @@ func (e *engine) begin(ctx context.Context) bool {
 	}
 	loaded, err := e.load(opts)
 	if err != nil {
+		if errors.Is(err, probe.ErrMemory) {
+			err = fmt.Errorf("max_entries: %d: %w", e.cfg.MaxEntries, err)
+		}
 		e.failed(err)
 		return false
 	}
 	e.probe, e.seen, e.hidden = loaded, false, false
+	e.shortage.dropped, e.shortage.most, e.shortage.at = 0, 0, time.Time{}
 	e.book = newBook(e.cfg.MaxProcesses, now.UnixNano())
 	e.scanAt, e.collectAt = now, now.Add(e.cfg.CollectionInterval)
 	e.own.opened()
@@ -96,6 +100,8 @@ func (e *engine) scan(ctx context.Context) error {
 	e.hidden = e.hidden || result.Unreadable > 0
 	e.seen = e.seen || result.Files > 0
 	switch {
+	case e.seen && e.shortage.lasts(begin):
+		e.short()
 	case e.seen:
 		e.recovered(&result)
 	case result.Failed > 0:
@@ -123,7 +129,9 @@ func (e *engine) collect(ctx context.Context) error {
 	for _, r := range e.book.ended {
 		e.devices.forget(r.process())
 	}
-	e.own.collected(ctx, e.book, e.probe.Drops(), e.now().Sub(begin))
+	drops := e.probe.Drops()
+	e.shortage.heard(&drops, begin)
+	e.own.collected(ctx, e.book, drops, e.now().Sub(begin))
 	e.send(ctx, pages)
 	return nil
 }
@@ -173,9 +181,10 @@ func (e *engine) lose(ctx context.Context, err error) {
 
 // recovered says that something is watched, after a time in which nothing was. That it ends again is nothing that anybody need be told.
 func (e *engine) recovered(result *probe.ScanResult) {
-	if !e.health.recovered() {
+	if !e.health.recovered() || e.watched {
 		return
 	}
+	e.watched = true
 	e.log.Info("CUDA memory is watched", zap.Int("processes", result.Processes), zap.Int("libraries", result.Files), zap.Int("functions", result.Functions))
 	if e.hidden {
 		e.log.Warn("processes of other users are not seen: CAP_SYS_PTRACE is missing", zap.Int("processes", result.Unreadable))
@@ -184,12 +193,13 @@ func (e *engine) recovered(result *probe.ScanResult) {
 
 // idle says that there is nothing to watch.
 func (e *engine) idle() {
-	why := errIdle
+	why, say := errIdle, e.log.Info
 	if e.hidden {
-		why = errHidden
+		why, say = errHidden, e.log.Warn
 	}
 	if e.health.failed(why) {
-		e.log.Info("no process uses CUDA yet; it is looked for", zap.Duration("every", e.cfg.ScanInterval), zap.Error(why))
+		e.watched = false
+		say("no process uses CUDA yet; it is looked for", zap.Duration("every", e.cfg.ScanInterval), zap.Error(why))
 	}
 }
 
@@ -198,6 +208,7 @@ func (e *engine) failed(err error) {
 	if !e.health.failed(err) {
 		return
 	}
+	e.watched = false
 	e.log.Warn("nothing is seen of CUDA memory; it is tried again", zap.Duration("every", e.cfg.RetryInterval), zap.Error(err))
 }
 

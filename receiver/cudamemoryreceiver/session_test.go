@@ -83,8 +83,9 @@ func TestAFileThatTakesNoProbesIsNamed(t *testing.T) {
 func TestProcessesThatMayNotBeLookedAtAreToldOf(t *testing.T) {
 	r := newRig(t, nil)
 	r.kernel.add(7, 1, 0)
-	r.kernel.result.Unreadable = 5
+	r.kernel.result.Unreadable, r.kernel.result.Late = 5, 1
 	r.pass(10 * time.Second)
+	assert.Equal(t, map[string]int64{"": 1}, r.counted("processes_late", ""))
 	assert.Equal(t, 1, r.console.FilterMessage("processes of other users are not seen: CAP_SYS_PTRACE is missing").Len())
 	assert.Equal(t, map[string]int64{"": 5}, r.counted("processes_hidden", ""))
 	assert.Equal(t, map[string]int64{"": 1}, r.counted("libraries", ""))
@@ -95,6 +96,7 @@ func TestProcessesThatMayNotBeLookedAtAreToldOf(t *testing.T) {
 	_, text := r.status()
 	assert.Equal(t, errHidden.Error(), text)
 	assert.Equal(t, 1, r.console.Len())
+	assert.Equal(t, zap.WarnLevel, r.console.All()[0].Level)
 }
 
 // Scenario: the probes are lost while processes run. Guarantees: all series end at once, the status says why, and what is counted
@@ -138,6 +140,8 @@ func TestAfterALossCountingBeginsAnew(t *testing.T) {
 // Guarantees: each loss is counted once, under its reason, and from nothing again when the probes are loaded anew.
 func TestLossesAreCountedByReason(t *testing.T) {
 	r := newRig(t, nil)
+	assert.Equal(t, map[string]int64{"max_entries": 0, "processes": 0, "threads": 0, "unreadable": 0, "unknown_free": 0, "untold_change": 0},
+		r.counted("dropped", "reason"), "there is an increase from nothing")
 	r.kernel.add(7, 1, 0)
 	r.kernel.drops = probe.Drops{Live: 1, Processes: 2, Threads: 3, Unreadable: 4, UnknownFrees: 5, Ring: 6}
 	want := map[string]int64{"max_entries": 1, "processes": 2, "threads": 3, "unreadable": 4, "unknown_free": 5, "untold_change": 6}
@@ -163,5 +167,5 @@ func TestAConsumerThatRefusesIsTold(t *testing.T) {
 	assert.Equal(t, 1, r.console.FilterMessage("a collection was not taken").Len())
 	r.next = r.metrics
 	r.pass(10 * time.Second)
-	assert.Len(t, r.series(), 6)
+	assert.Len(t, r.series(), 9)
 }

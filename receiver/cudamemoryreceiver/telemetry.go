@@ -27,8 +27,8 @@ type telemetry struct {
 	told              probe.Drops // of this session
 
 	// Observed, so that they end with the component.
-	attached, libraries, processes, hidden atomic.Int64
-	observe                                metric.Registration
+	attached, libraries, processes, hidden, late atomic.Int64
+	observe                                      metric.Registration
 }
 
 // reasons are those for which calls are not counted.
@@ -51,7 +51,7 @@ func newTelemetry(set component.TelemetrySettings, id component.ID) (*telemetry,
 	for i, reason := range reasons {
 		t.reasons[i] = metric.WithAttributeSet(attribute.NewSet(of, attribute.String("reason", reason.name)))
 	}
-	var errs [9]error
+	var errs [10]error
 	t.dropped, errs[0] = meter.Int64Counter("otelcol_cuda_memory_dropped", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls of CUDA that were not counted, by reason."))
 	t.overflowed, errs[1] = meter.Int64Counter("otelcol_cuda_memory_processes_overflowed", metric.WithUnit("{process}"),
@@ -71,6 +71,7 @@ func newTelemetry(set component.TelemetrySettings, id component.ID) (*telemetry,
 		{"otelcol_cuda_memory_libraries", "{file}", "Libraries and executables that probes are attached to.", &t.libraries},
 		{"otelcol_cuda_memory_processes", "{process}", "Processes that are told, at the last collection.", &t.processes},
 		{"otelcol_cuda_memory_processes_hidden", "{process}", "Processes that may not be looked at, at the last search: CAP_SYS_PTRACE is missing.", &t.hidden},
+		{"otelcol_cuda_memory_processes_late", "{process}", "Processes that had loaded CUDA when they were found: what they had allocated by then is not in their live bytes.", &t.late},
 	}
 	var instruments [len(gauges)]metric.Int64ObservableGauge
 	var all []metric.Observable
@@ -78,6 +79,12 @@ func newTelemetry(set component.TelemetrySettings, id component.ID) (*telemetry,
 		instruments[i], errs[5+i] = meter.Int64ObservableGauge(g.name, metric.WithUnit(g.unit), metric.WithDescription(g.description))
 		all = append(all, instruments[i])
 	}
+	// All are there from the beginning: of what begins above nothing, no backend sees the increase.
+	for _, reason := range t.reasons {
+		t.dropped.Add(context.Background(), 0, reason)
+	}
+	t.overflowed.Add(context.Background(), 0, t.only)
+	t.sessions.Add(context.Background(), 0, t.only)
 	var err error
 	t.observe, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for i, g := range gauges {
@@ -98,7 +105,7 @@ func (t *telemetry) opened() {
 
 // closed notes that nothing is seen any more.
 func (t *telemetry) closed() {
-	for _, gauge := range []*atomic.Int64{&t.attached, &t.libraries, &t.processes, &t.hidden} {
+	for _, gauge := range []*atomic.Int64{&t.attached, &t.libraries, &t.processes, &t.hidden, &t.late} {
 		gauge.Store(0)
 	}
 }
@@ -108,6 +115,7 @@ func (t *telemetry) scanned(ctx context.Context, result *probe.ScanResult, took 
 	t.scanning.Record(ctx, took.Seconds(), t.only)
 	t.libraries.Store(int64(result.Files))
 	t.hidden.Store(int64(result.Unreadable))
+	t.late.Store(int64(result.Late))
 }
 
 // collected notes a collection, and what had been dropped until then.

@@ -15,6 +15,7 @@ import (
 // writer makes metrics of a book. It writes them itself and not by emit.Batch, whose histograms are deltas.
 type writer struct {
 	columns []*instrument
+	width   int    // points of a process
 	version string // of the distribution
 	// overflown says that there is a series for the processes beyond the limit.
 	overflown bool
@@ -35,7 +36,11 @@ const (
 )
 
 func newWriter(columns []*instrument, version string) *writer {
-	return &writer{columns: columns, version: version, open: make([]pmetric.Metric, len(columns)), begun: make([]bool, len(columns))}
+	w := &writer{columns: columns, version: version, open: make([]pmetric.Metric, len(columns)), begun: make([]bool, len(columns))}
+	for _, c := range columns {
+		w.width += c.points()
+	}
+	return w
 }
 
 // write returns a reading as metrics, in batches of a size that consumers take. What was written before and is not so any more
@@ -63,20 +68,21 @@ func (w *writer) process(r *record, at int64) {
 	}
 	w.room()
 	for i, c := range w.columns {
-		m := w.metric(i)
 		if c.kind == histogram {
-			p := m.ExponentialHistogram().DataPoints().AppendEmpty()
+			p := w.metric(i).ExponentialHistogram().DataPoints().AppendEmpty()
 			p.SetStartTimestamp(pcommon.Timestamp(r.since))
 			p.SetTimestamp(pcommon.Timestamp(at))
 			fill(p, c.buckets(&r.values))
-			r.who.label(p.Attributes())
+			r.who.label(p.Attributes(), "", "")
 			continue
 		}
-		p := m.Sum().DataPoints().AppendEmpty()
-		p.SetStartTimestamp(pcommon.Timestamp(r.since))
-		p.SetTimestamp(pcommon.Timestamp(at))
-		p.SetIntValue(int64(c.number(&r.values)))
-		r.who.label(p.Attributes())
+		for _, part := range c.parts {
+			p := w.metric(i).Sum().DataPoints().AppendEmpty()
+			p.SetStartTimestamp(pcommon.Timestamp(r.since))
+			p.SetTimestamp(pcommon.Timestamp(at))
+			p.SetIntValue(int64(part.number(&r.values)))
+			r.who.label(p.Attributes(), c.attribute, part.value)
+		}
 	}
 }
 
@@ -104,8 +110,13 @@ func (w *writer) end(told *identity, at int64) {
 		return
 	}
 	w.room()
-	for i := range w.columns {
-		told.label(w.ended(i, at))
+	for i, c := range w.columns {
+		if c.kind == histogram {
+			told.label(w.ended(i, at), "", "")
+		}
+		for _, part := range c.parts {
+			told.label(w.ended(i, at), c.attribute, part.value)
+		}
 	}
 	*told = identity{}
 }
@@ -149,7 +160,7 @@ const overflow = "otel.metric.overflow"
 
 // room makes sure of a page that the points of a process fit in.
 func (w *writer) room() {
-	if len(w.pages) > 0 && w.points+len(w.columns) <= emit.MaxBatchPoints {
+	if len(w.pages) > 0 && w.points+w.width <= emit.MaxBatchPoints {
 		return
 	}
 	page := pmetric.NewMetrics()
@@ -182,11 +193,12 @@ func (w *writer) metric(column int) pmetric.Metric {
 	return m
 }
 
-// label writes who a process is, as nvidia.gpu.process.memory.usage has it.
-func (i *identity) label(m pcommon.Map) {
+// label writes who a process is, as nvidia.gpu.process.memory.usage has it, and an attribute of the point's own.
+func (i *identity) label(m pcommon.Map, key, value string) {
 	texts := [...]struct{ key, value string }{
 		{"hw.id", i.device}, {"process.executable.name", i.Executable}, {"container.id", i.ContainerID},
 		{"k8s.namespace.name", i.Namespace}, {"k8s.pod.name", i.Pod}, {"k8s.pod.uid", i.PodUID}, {"k8s.container.name", i.Container},
+		{key, value},
 	}
 	known := 1
 	for _, text := range texts {

@@ -168,6 +168,9 @@ func TestCUDAMemoryIsCountedToTheByte(t *testing.T) {
 		early.do("alloc cudaMallocManaged 10 1048576", "10 0")
 		c.has(early, map[string]float64{"cuda_memory_live_bytes": float64(245760 + i*10<<20)})
 	}
+	c.has(early, map[string]float64{"cuda_memory_managed_bytes": 30 << 20})
+	early.do("device cudaDeviceReset", "1 0")
+	c.has(early, map[string]float64{"cuda_memory_live_bytes": 0, "cuda_memory_managed_bytes": 0})
 	early.do("alloc cudaMalloc 1 1", "1 0")
 	_ = early.Kill()
 	c.lacks(early)
@@ -180,10 +183,49 @@ func TestCUDAMemoryIsCountedToTheByte(t *testing.T) {
 	}
 	assert.Equal(t, 131.0, last)
 	c.soon(c.status, `"receiver:cuda_memory":{"healthy":true,"status":"StatusOK"`)
-	assert.NotContains(t, get(t, c.own), "cuda_memory_dropped", "nothing is lost")
+	for _, reason := range []string{"max_entries", "processes", "threads", "unreadable", "unknown_free", "untold_change"} {
+		assert.Equal(t, "0", seriesOf(get(t, c.own), "cuda_memory_dropped", `reason="`+reason+`"`), "nothing is lost")
+	}
 	assert.Zero(t, c.Stop())
 	linked.do("free cudaFree 4000", "4000 0")
 	driver.do("free cuMemRelease 7", "7 0")
+}
+
+// Scenario: a process holds fifty blocks when the Collector starts, and replaces all of them.
+// Guarantees: what it frees of before is counted from zero on, so that nobody takes the rise of its live bytes for a leak, and live
+// does not exceed what it holds.
+func TestARestartedCollectorSaysWhatItDoesNotKnow(t *testing.T) {
+	parallel(t)
+	built, err := fakecuda.Build(t.TempDir())
+	require.NoError(t, err)
+	e := startAllocator(t, built.Workload)
+	e.do("load "+built.Runtime, "")
+	e.do("alloc cudaMalloc 50 1048576", "50 0")
+	missed := func(c *cuda, unknown string) {
+		t.Helper()
+		assert.EventuallyWithT(t, func(t *assert.CollectT) {
+			page := get(c.t, c.series)
+			assert.Equal(t, unknown, seriesOf(page, "cuda_memory_missed", `cuda_memory_miss="unknown_free"`, pid(e)))
+			assert.Equal(t, "0", seriesOf(page, "cuda_memory_missed", `cuda_memory_miss="max_entries"`, pid(e)))
+		}, 10*time.Second, 50*time.Millisecond)
+	}
+	for range 2 {
+		c := startCUDA(t, "")
+		show(t, c.dir, e)
+		c.WaitLog("CUDA memory is watched", 10*time.Second)
+		e.do("alloc cudaMalloc 1 1048576", "1 0")
+		e.do("free cudaFree 1", "1 0")
+		missed(c, "0")
+		e.do("free cudaFree 20", "20 0")
+		e.do("alloc cudaMalloc 20 1048576", "20 0")
+		missed(c, "20")
+		c.has(e, map[string]float64{"cuda_memory_live_bytes": 20 << 20})
+		e.do("free cudaFree 50", "50 0")
+		e.do("alloc cudaMalloc 50 1048576", "50 0")
+		missed(c, "50")
+		c.has(e, map[string]float64{"cuda_memory_live_bytes": 50 << 20})
+		assert.Zero(t, c.Stop())
+	}
 }
 
 // Scenario: a process in a container of a pod, of which the kubelet has a log, with one GPU by its environment; the driver sees it, too.

@@ -19,6 +19,8 @@ int cudaMallocHost(address *, size_t);
 int cudaFree(address);
 int cudaFreeAsync(address, void *);
 int cudaFreeHost(address);
+int cudaSetDevice(int);
+int cudaDeviceReset(void);
 int cudaLaunchKernel(void *, struct dim3, struct dim3, void **, size_t, void *);
 
 int cuMemAlloc_v2(address *, size_t);
@@ -32,5 +34,9 @@ int cuMemFree_v2(address);
 int cuMemFreeAsync(address, void *);
 int cuMemFreeAsync_ptsz(address, void *);
 int cuMemRelease(address);
+int cuDevicePrimaryCtxRetain(address *, int);
+int cuDevicePrimaryCtxReset_v2(int);
+int cuCtxCreate_v2(address *, unsigned, int);
+int cuCtxDestroy_v2(address);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 int cuLaunchKernelEx(const void *, void *, void **, void **);

@@ -29,10 +29,34 @@ struct properties {
 
 API int cuMemCreate(unsigned long long *handle, size_t size, const struct properties *what, unsigned long long flags)
 {
-	return what && !flags ? memory_alloc(handle, size) : INVALID_VALUE;
+	return what && !flags ? memory_alloc_of(NOBODY, handle, size) : INVALID_VALUE;
 }
 
 API int cuMemRelease(unsigned long long handle) { return handle ? memory_free(handle) : INVALID_VALUE; }
+
+// A context is its owner's number and one, for none to be NULL.
+typedef unsigned long long CUcontext;
+
+static __attribute__((noinline)) int primary(CUcontext *out, int device)
+{
+	return device >= 0 && device < CONTEXTS ? *out = device + 1, SUCCESS : INVALID_VALUE;
+}
+
+API int cuDevicePrimaryCtxRetain(CUcontext *out, int device) { return primary(out, device); }
+
+API int cuCtxSetCurrent(CUcontext context) { return context ? memory_use(context - 1) : INVALID_VALUE; }
+API int cuDevicePrimaryCtxReset_v2(int device) { return memory_reset(device); }
+
+API int cuCtxCreate_v2(CUcontext *out, unsigned flags, int device)
+{
+	static int created;
+	if (flags || device < 0 || device >= CONTEXTS)
+		return INVALID_VALUE;
+	*out = CONTEXTS + __sync_add_and_fetch(&created, 1);
+	return cuCtxSetCurrent(*out);
+}
+
+API int cuCtxDestroy_v2(CUcontext context) { return context > CONTEXTS ? memory_reset(context - 1) : INVALID_VALUE; }
 
 API int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream, void **params, void **extra)
 {

@@ -16,6 +16,9 @@ static struct {
 	int (*pitch)(unsigned long long *, size_t *, size_t, size_t, unsigned);
 	int (*free)(unsigned long long);
 	int (*free_async)(unsigned long long, void *);
+	int (*retain)(unsigned long long *, int);
+	int (*use)(unsigned long long);
+	int (*reset)(int);
 	int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 } driver;
 
@@ -35,6 +38,9 @@ static void find_driver(void)
 	driver.pitch = dlsym(library, "cuMemAllocPitch_v2");
 	driver.free = dlsym(library, "cuMemFree_v2");
 	driver.free_async = dlsym(library, "cuMemFreeAsync");
+	driver.retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+	driver.use = dlsym(library, "cuCtxSetCurrent");
+	driver.reset = dlsym(library, "cuDevicePrimaryCtxReset_v2");
 	driver.launch = dlsym(library, "cuLaunchKernel");
 	driver.alloc = dlsym(library, "cuMemAlloc_v2");
 }
@@ -99,6 +105,21 @@ API int cudaFreeAsync(unsigned long long address, void *stream)
 {
 	return have_driver() ? driver.free_async(address, stream) : memory_free(address);
 }
+
+static __thread int current;
+
+API int cudaSetDevice(int device)
+{
+	unsigned long long context;
+	if (device < 0 || device >= CONTEXTS)
+		return INVALID_VALUE;
+	current = device;
+	if (!have_driver())
+		return memory_use(device);
+	return driver.retain(&context, device) || driver.use(context);
+}
+
+API int cudaDeviceReset(void) { return have_driver() ? driver.reset(current) : memory_reset(current); }
 
 struct dim3 {
 	unsigned x, y, z;

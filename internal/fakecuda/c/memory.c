@@ -12,11 +12,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 // Slot i has the address base + (i << 21), as if all were of 2 MiB.
 static const unsigned long long base = 0x7f0000000000;
 static size_t *sizes;    // + 1; 0: not allocated
+static int *owners;
 static unsigned *unused; // slots that were freed
 static size_t slots, unused_count, room;
 static unsigned long long used;
 
-int memory_alloc(unsigned long long *out, size_t size)
+static __thread int current;
+
+int memory_use(int owner) { return current = owner, SUCCESS; }
+
+int memory_alloc(unsigned long long *out, size_t size) { return memory_alloc_of(current, out, size); }
+
+int memory_alloc_of(int owner, unsigned long long *out, size_t size)
 {
 	if (!out)
 		return INVALID_VALUE;
@@ -33,11 +40,13 @@ int memory_alloc(unsigned long long *out, size_t size)
 			if (slots == room) {
 				room = room ? 2 * room : 1024;
 				sizes = realloc(sizes, room * sizeof *sizes);
+				owners = realloc(owners, room * sizeof *owners);
 				unused = realloc(unused, room * sizeof *unused);
 			}
 			slot = slots++;
 		}
 		sizes[slot] = size + 1;
+		owners[slot] = owner;
 		used += size;
 		*out = base + ((unsigned long long)slot << 21);
 		result = SUCCESS;
@@ -63,6 +72,19 @@ int memory_free(unsigned long long address)
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+int memory_reset(int owner)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t slot = 0; slot < slots; slot++)
+		if (sizes[slot] && owners[slot] == owner) {
+			used -= sizes[slot] - 1;
+			sizes[slot] = 0;
+			unused[unused_count++] = slot;
+		}
+	pthread_mutex_unlock(&lock);
+	return SUCCESS;
 }
 
 static long long now(void)

@@ -13,6 +13,10 @@
 
 static const struct dim3 one = {1, 1, 1};
 
+// Contexts that were created, oldest first.
+static address contexts[16];
+static unsigned created;
+
 // How a function is called, whatever it is: f is its address.
 #define ALLOC(name, symbol, args)                                              \
 	static int call_##name(void *f, address *out, size_t size)                 \
@@ -29,11 +33,13 @@ static const struct dim3 one = {1, 1, 1};
 	static int call_##name(void *f, address *in, size_t size) { address a = *in; return (void)size, ((__typeof__(&name))f)args; }
 #define LAUNCH(name, args) \
 	static int call_##name(void *f, address *in, size_t size) { return (void)in, (void)size, ((__typeof__(&name))f)args; }
+#define DEVICE LAUNCH
 #include "runtime.def"
 #include "driver.def"
 #undef ALLOC
 #undef FREE
 #undef LAUNCH
+#undef DEVICE
 
 struct function {
 	const char *name, *symbol;
@@ -51,6 +57,7 @@ static struct function functions[] = {
 #define ALLOC(name, symbol, args) {#name, #symbol, call_##name, LINKED(symbol), 0},
 #define FREE(name, args) {#name, #name, call_##name, LINKED(name), 0},
 #define LAUNCH(name, args) {#name, #name, call_##name, LINKED(name), 0},
+#define DEVICE LAUNCH
 #include "runtime.def"
 #undef LINKED
 #define LINKED(symbol) 0
@@ -145,6 +152,9 @@ static void *work(void *argument)
 					usleep(left / 1000);
 			}
 			break;
+		case 'd':
+			result = j->f->call(j->f->f, 0, j->size);
+			break;
 		default: // a launch, or freeing NULL
 			result = j->f->call(j->f->f, &a, 0);
 		}
@@ -228,8 +238,8 @@ static void obey(char *line, char **argv)
 			printf("error: no function %s\n", name);
 			return;
 		}
-		job.n = strcmp(word, "null") ? number() : 1;
-		if (job.what == 'a' || job.what == 'c')
+		job.n = strcmp(word, "null") && job.what != 'd' ? number() : 1;
+		if (job.what == 'a' || job.what == 'c' || job.what == 'd')
 			job.size = number();
 		if (!strcmp(word, "rate"))
 			job.rate = number();

@@ -4,6 +4,7 @@ package probe
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,8 +13,8 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/fakecuda"
 )
 
-// Guarantees: each function that allocates counts, with the bytes that it takes and not those that it was asked for, and
-// host memory does not.
+// Guarantees: each function that allocates counts, with the bytes that it takes and not those that it was asked for,
+// host memory does not; what may be on the host is told apart.
 func TestEachFunctionThatAllocatesCounts(t *testing.T) {
 	r := newRig(t, Options{})
 	f := func(alloc, free string, size, want uint64, libraries ...string) {
@@ -29,6 +30,11 @@ func TestEachFunctionThatAllocatesCounts(t *testing.T) {
 		}
 		require.True(t, ok, alloc)
 		assert.Equal(t, []uint64{60 * want, 100 * want, 40 * want, 100, 40, 0}, []uint64{p.Live, p.Allocated, p.Freed, p.Allocations, p.Frees, p.UnknownFrees}, alloc)
+		managed := uint64(0)
+		if strings.Contains(alloc, "Managed") {
+			managed = p.Live
+		}
+		assert.Equal(t, managed, p.Managed, alloc)
 	}
 	f("cudaMalloc", "cudaFree", 5000, 5000, r.Runtime)
 	f("cudaMallocManaged", "cudaFree", 5000, 5000, r.Runtime)

@@ -85,7 +85,7 @@ func (p *Probe) tell(id uint32) {
 	}
 	if p.opts.Changed != nil {
 		p.opts.Changed(Change{
-			PID: int(v.Pid), StartTime: v.Start, Live: v.Live,
+			PID: int(v.Pid), StartTime: v.Start, Live: v.Held[0] + v.Held[1], Managed: v.Managed,
 			At: time.Now().UnixNano() - monotonic() + int64(v.Changed),
 		})
 	}

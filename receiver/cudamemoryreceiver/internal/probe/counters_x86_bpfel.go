@@ -25,7 +25,9 @@ type countersProcess struct {
 	Pid             uint32
 	Ended           uint32
 	Start           uint64
-	Live            uint64
+	Held            [2]uint64
+	Managed         uint64
+	Entries         [2]uint64
 	Allocated       uint64
 	Freed           uint64
 	Released        uint64
@@ -34,6 +36,10 @@ type countersProcess struct {
 	Failures        uint64
 	FreeFailures    uint64
 	UnknownFrees    uint64
+	Missed          uint64
+	Devices         uint64
+	Contexts        uint32
+	Generation      uint32
 	Launches        uint64
 	LaunchSum       uint64
 	Changed         uint64
@@ -43,18 +49,18 @@ type countersProcess struct {
 }
 
 type countersThread struct {
-	_        structs.HostLayout
-	Id       uint32
-	File     uint32
-	Kind     uint32
-	Unused   uint32
-	Sp       uint64
-	Ip       uint64
-	Arg      uint64
-	Size     uint64
-	Aux      uint64
-	LaunchSp uint64
-	Launched uint64
+	_          structs.HostLayout
+	Id         uint32
+	File       uint32
+	Kind       uint32
+	Generation uint32
+	Sp         uint64
+	Ip         uint64
+	Arg        uint64
+	Size       uint64
+	Aux        uint64
+	LaunchSp   uint64
+	Launched   uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -78,6 +84,7 @@ const (
 	countersVarLastId       = "last_id"
 	countersVarLaunchBounds = "launch_bounds"
 	countersVarNotify       = "notify"
+	countersVarShare        = "share"
 	countersVarWindow       = "window"
 )
 
@@ -152,6 +159,7 @@ type countersVariableSpecs struct {
 	LastId       *ebpf.VariableSpec `ebpf:"last_id"`
 	LaunchBounds *ebpf.VariableSpec `ebpf:"launch_bounds"`
 	Notify       *ebpf.VariableSpec `ebpf:"notify"`
+	Share        *ebpf.VariableSpec `ebpf:"share"`
 	Window       *ebpf.VariableSpec `ebpf:"window"`
 }
 
@@ -203,6 +211,7 @@ type countersVariables struct {
 	LastId       *ebpf.Variable `ebpf:"last_id"`
 	LaunchBounds *ebpf.Variable `ebpf:"launch_bounds"`
 	Notify       *ebpf.Variable `ebpf:"notify"`
+	Share        *ebpf.Variable `ebpf:"share"`
 	Window       *ebpf.Variable `ebpf:"window"`
 }
 

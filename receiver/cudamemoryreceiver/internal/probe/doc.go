@@ -13,8 +13,12 @@
 // allocated before the probes came is not, and its frees are counted as unknown. A process that ends, or executes another
 // program, releases everything.
 //
-// What cannot be seen: memory that goes with its context, pool or device (cudaDeviceReset, cuCtxDestroy, cuMemPoolDestroy)
-// without a free for each allocation; it stays live until the process ends. Arrays and textures, host memory, and
+// What goes with a context or a device (cudaDeviceReset, cuDevicePrimaryCtxReset, cuCtxDestroy) is released, where the process
+// has named one device alone, or has created one context and named no device: there all that it has by an address is in it. Where
+// it may be a part, all of it stays live, and an unknown free is counted. Handles (cuMemCreate) stay live.
+//
+// What cannot be seen: memory that goes with its pool (cuMemPoolDestroy), or when a primary context is given back
+// (cuDevicePrimaryCtxRelease); it stays live until the process ends. Arrays and textures, host memory, and
 // memory that another process shares do not count. Which device an allocation is on is not known.
 //
 // It needs Linux 6.6 for uprobe_multi, CAP_BPF and CAP_PERFMON; CAP_SYS_PTRACE to see processes of other users and containers;

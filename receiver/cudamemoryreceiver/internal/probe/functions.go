@@ -7,11 +7,17 @@ type kind uint64
 
 const (
 	alloc   kind = iota + 1 // (void **out, size_t size)
+	managed                 // the same, of memory that may be the host's
 	pitch                   // (void **out, size_t *pitch, size_t width, size_t height)
 	extent                  // (cudaPitchedPtr *out, cudaExtent)
 	create                  // (handle *out, size_t size, properties *)
 	free                    // (void *)
 	release                 // (handle)
+	device                  // (int device)
+	retain                  // (context *out, int device)
+	context                 // (context *out, …)
+	destroy                 // (context)
+	reset                   // of a device: (), (int device)
 	launch                  // by programs of its own
 )
 
@@ -21,14 +27,20 @@ var functions = func() map[string]kind {
 	all := map[string]kind{}
 	for k, names := range map[kind][]string{
 		alloc: {
-			"cudaMalloc", "cudaMallocManaged", "cudaMallocAsync", "cudaMallocFromPoolAsync",
-			"cuMemAlloc", "cuMemAlloc_v2", "cuMemAllocManaged", "cuMemAllocAsync", "cuMemAllocFromPoolAsync",
+			"cudaMalloc", "cudaMallocAsync", "cudaMallocFromPoolAsync",
+			"cuMemAlloc", "cuMemAlloc_v2", "cuMemAllocAsync", "cuMemAllocFromPoolAsync",
 		},
+		managed: {"cudaMallocManaged", "cuMemAllocManaged"},
 		pitch:   {"cudaMallocPitch", "cuMemAllocPitch", "cuMemAllocPitch_v2"},
 		extent:  {"cudaMalloc3D"},
 		create:  {"cuMemCreate"},
 		free:    {"cudaFree", "cudaFreeAsync", "cuMemFree", "cuMemFree_v2", "cuMemFreeAsync"},
 		release: {"cuMemRelease"},
+		device:  {"cudaSetDevice"},
+		retain:  {"cuDevicePrimaryCtxRetain"},
+		context: {"cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4"},
+		destroy: {"cuCtxDestroy", "cuCtxDestroy_v2"},
+		reset:   {"cudaDeviceReset", "cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2"},
 		launch: {
 			"cudaLaunchKernel", "cudaLaunchKernelExC", "cudaLaunchCooperativeKernel",
 			"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel",

@@ -204,11 +204,20 @@ func TestALateStarterIsFoundAndWhatWasBeforeIsUnknown(t *testing.T) {
 	r.do(w, "alloc cudaMalloc 10 4096", "10 0")
 	got := r.scan()
 	assert.Equal(t, 2, got.Attached, "the driver came with the first call")
-	assert.Equal(t, 1, got.Processes)
+	assert.Equal(t, []int{1, 1}, []int{got.Processes, got.Late})
 	r.do(w, "alloc cudaMalloc 5 512", "5 0")
 	r.do(w, "free cudaFree 15", "15 0")
 	p := r.process(w)
 	assert.Equal(t, []uint64{0, 5, 5, 10}, []uint64{p.Live, p.Allocations, p.Frees, p.UnknownFrees})
+
+	another := r.start(r.Workload, r.Runtime)
+	r.do(another, "alloc cudaMalloc 10 4096", "10 0")
+	assert.Equal(t, uint64(10*4096), r.process(another).Live, "the probes are in the file already")
+	got = r.scan()
+	assert.Equal(t, []int{2, 1}, []int{got.Processes, got.Late})
+	require.NoError(t, w.Kill())
+	got = r.scan()
+	assert.Equal(t, []int{1, 0}, []int{got.Processes, got.Late})
 }
 
 // Guarantees: a change is told within milliseconds, and the last of many always.
@@ -306,16 +315,16 @@ func TestAnAddressThatIsGivenAgainWithoutAFreeIsReleased(t *testing.T) {
 
 // Guarantees: beyond the limits nothing is counted but the loss, and what is counted is right.
 func TestLossesBeyondTheLimitsAreCounted(t *testing.T) {
-	r := newRig(t, Options{MaxEntries: 100})
+	r := newRig(t, Options{MaxEntries: 800})
 	w := r.start(r.Workload, r.Driver)
 	r.scan()
-	r.do(w, "alloc cuMemAlloc_v2 300 4096", "300 0")
+	r.do(w, "alloc cuMemAlloc_v2 900 4096", "900 0")
 	p := r.process(w)
-	assert.Equal(t, []uint64{100 * 4096, 100}, []uint64{p.Live, p.Allocations})
+	assert.Equal(t, []uint64{700 * 4096, 700, 200}, []uint64{p.Live, p.Allocations, p.Missed}, "an eighth is for others")
 	assert.Equal(t, Drops{Live: 200}, r.Drops())
-	r.do(w, "free cuMemFree_v2 300", "300 0")
+	r.do(w, "free cuMemFree_v2 900", "900 0")
 	p = r.process(w)
-	assert.Equal(t, []uint64{0, 100, 200}, []uint64{p.Live, p.Frees, p.UnknownFrees})
+	assert.Equal(t, []uint64{0, 700, 200, 200}, []uint64{p.Live, p.Frees, p.Missed, p.UnknownFrees})
 	assert.Equal(t, Drops{Live: 200, UnknownFrees: 200}, r.Drops())
 	r.do(w, "alloc cuMemAlloc_v2 10 4096", "10 0")
 	assert.Equal(t, uint64(10*4096), r.process(w).Live, "there is room again")

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -144,6 +145,7 @@ func TestTwoCapabilitiesSuffice(t *testing.T) {
 		line, err := lines.ReadString('\n')
 		require.NoError(t, err)
 		assert.Contains(t, line, want, "with "+capabilities)
+		assert.NotContains(t, line, "MEMLOCK", "such a limit is not there any more")
 		if answer != "" {
 			r.do(w, "alloc cuMemAlloc_v2 10 4096", "10 0")
 			r.do(w, "free cuMemFree_v2 4", "4 0")
@@ -161,9 +163,28 @@ func TestTwoCapabilitiesSuffice(t *testing.T) {
 	}
 	f("bpf perfmon ptrace", "scanned true <nil> <nil>", "live 24576 10 4")
 	f("bpf perfmon", "scanned ", "") // what it sees of other users depends on the kernel: from 6.15, CAP_PERFMON may read their maps
-	f("bpf ptrace", ErrPermission.Error(), "")
-	f("perfmon ptrace", ErrPermission.Error(), "")
-	f("", ErrPermission.Error(), "")
+	f("bpf ptrace", ErrPermission.Error()+": CAP_PERFMON is missing\n", "")
+	f("perfmon ptrace", ErrPermission.Error()+": CAP_BPF is missing\n", "")
+	f("", ErrPermission.Error()+": CAP_BPF and CAP_PERFMON are missing\n", "")
+}
+
+// Guarantees: what would take most of the machine's memory is refused before the kernel is asked, with what would not; what the
+// kernel refuses for its size says so.
+func TestMoreEntriesThanThereIsMemoryForAreRefused(t *testing.T) {
+	_, err := Start(Options{MaxEntries: math.MaxUint32})
+	require.ErrorIs(t, err, ErrMemory)
+	assert.Regexp(t, `^too many for the kernel's memory: they take 1351679 MiB, and this machine has \d+ MiB: at most \d+ take half of it$`, err)
+	for _, refused := range []error{unix.ENOMEM, unix.E2BIG} {
+		assert.ErrorIs(t, explain(fmt.Errorf("map create: %w", refused)), ErrMemory)
+	}
+	assert.NotErrorIs(t, explain(unix.EINVAL), ErrMemory)
+}
+
+// Guarantees: who has the capabilities is not told to get them.
+func TestWhatElseForbidsTheProbesIsSaid(t *testing.T) {
+	err := explain(fmt.Errorf("map create: %w (MEMLOCK may be too low, consider rlimit.RemoveMemlock)", unix.EPERM))
+	require.ErrorIs(t, err, ErrPermission)
+	assert.EqualError(t, err, ErrPermission.Error()+": they are there, but something else forbids it: seccomp, lockdown or a security module")
 }
 
 // Guarantees: where /proc has other process ids than the kernel tells, nothing is counted under a wrong one.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path"
 	"slices"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
-	"golang.org/x/sys/unix"
 )
 
 var (
@@ -23,11 +21,16 @@ var (
 	ErrPermission = errors.New("the probes need CAP_BPF and CAP_PERFMON")
 	// ErrUnsupported is wrapped by what Start returns where the kernel lacks what the probes are made of.
 	ErrUnsupported = errors.New("the kernel does not support the probes: they need Linux 6.6 or newer with BPF and uprobes")
+	// ErrMemory is wrapped by what Start returns where Options.MaxEntries take more memory than there is.
+	ErrMemory = errors.New("too many for the kernel's memory")
 	// ErrNamespace is wrapped by what Start returns where Options.ProcRoot has other process ids than the kernel.
 	ErrNamespace = errors.New("the probes need the proc file system of the initial PID namespace: share the host's (hostPID) or mount its /proc")
 	// ErrClosed is what Scan and Read return after Close.
 	ErrClosed = errors.New("the probe is closed")
 )
+
+// EntryBytes is what one of Options.MaxEntries takes of the kernel's memory.
+const EntryBytes = 330
 
 // DefaultMaxEntries is the limit of live allocations, of processes and of threads.
 const DefaultMaxEntries = 65536
@@ -35,7 +38,8 @@ const DefaultMaxEntries = 65536
 // Options say what is probed and who is told.
 type Options struct {
 	// MaxEntries limits each of live allocations, processes and threads that call CUDA. 0: DefaultMaxEntries. What comes
-	// beyond is counted in Drops. Each takes 330 bytes of the kernel's memory from the start, and a process 2 KB more.
+	// beyond is counted in Drops. Each takes EntryBytes of the kernel's memory from the start, and a process 2 KB more. One process
+	// may have seven eighths of the live allocations, so that those of others can be counted when it has too many.
 	MaxEntries uint32
 	// Libraries are further shared libraries with CUDA in them, such as libtorch_cuda.so*: patterns as of path.Match, of the
 	// whole path where there is a / in it, else of the file's name. libcudart and libcuda need not be named, nor do
@@ -60,8 +64,8 @@ type Change struct {
 	PID int
 	// StartTime tells processes of one PID apart, as in Process.
 	StartTime uint64
-	// Live is bytes.
-	Live uint64
+	// Live is bytes, and Managed those of them that may be on the host.
+	Live, Managed uint64
 	// At is when the last of the calls returned that made Live what it is, in Unix nanoseconds.
 	At int64
 }
@@ -86,15 +90,19 @@ type Process struct {
 	// Ended processes are read once, with their last counters.
 	Ended bool
 
-	// Live, Allocated, Freed and Released are bytes. Released went with the process, without a free.
+	// Live, Allocated, Freed and Released are bytes. Released went with the process or with a context, without a free.
 	Live, Allocated, Freed, Released uint64
+	// Managed is that part of Live which moves between devices and the host as it is used, and may be more than any device has.
+	Managed uint64
 	// Allocations and Frees are calls that succeeded.
 	Allocations, Frees uint64
 	// Failures are allocations that returned an error, FreeFailures frees that did.
 	Failures, FreeFailures uint64
 	// UnknownFrees succeeded, but what they freed was allocated before the probes came, was not counted (see Drops), or had
-	// been freed already.
+	// been freed already. A context that went counts as one where it cannot be told what was in it.
 	UnknownFrees uint64
+	// Missed are allocations for which there was no room (see Drops.Live). They are in no other counter; their frees are unknown.
+	Missed uint64
 	// Sizes of Allocations.
 	Sizes [SizeBuckets]uint64
 
@@ -107,7 +115,7 @@ type Process struct {
 
 // Drops is what was not counted, by reason, since Start.
 type Drops struct {
-	// Live are allocations beyond MaxEntries live ones. They are in no other counter; their frees are unknown.
+	// Live are the Missed of all processes.
 	Live uint64
 	// Processes are calls of processes beyond MaxEntries, Threads those of threads.
 	Processes, Threads uint64
@@ -121,8 +129,9 @@ type Drops struct {
 
 // ScanResult says what is attached after a Scan.
 type ScanResult struct {
-	// Processes that have a probed file mapped.
-	Processes int
+	// Processes that have a probed file mapped, and how many of them had it mapped when the probes came: what these had allocated by
+	// then is not known.
+	Processes, Late int
 	// Files that probes are attached to, and the Functions in them. A file that containers see by several inodes is one.
 	Files, Functions int
 	// Attached and Detached files in this scan.
@@ -169,6 +178,9 @@ func Start(opts Options) (*Probe, error) {
 	if err := initialNamespace(opts.ProcRoot); err != nil {
 		return nil, err
 	}
+	if err := affordable(opts.MaxEntries); err != nil {
+		return nil, err
+	}
 	p := &Probe{
 		opts: opts,
 		scanner: scanner{
@@ -201,10 +213,11 @@ func (p *Probe) load() error {
 	if notify {
 		spec.Maps[countersMapNotes].MaxEntries = ringSize
 	}
-	bounds := launchBounds()
+	bounds, share := launchBounds(), uint64(p.opts.MaxEntries-p.opts.MaxEntries/8)
 	if err := errors.Join(
 		spec.Variables[countersVarNotify].Set(notify),
 		spec.Variables[countersVarWindow].Set(every),
+		spec.Variables[countersVarShare].Set(share),
 		spec.Variables[countersVarLaunchBounds].Set(bounds[:]),
 	); err != nil {
 		return err
@@ -242,35 +255,6 @@ func launchBounds() (bounds [256]uint64) {
 		}
 	}
 	return bounds
-}
-
-// explain says what is missing.
-func explain(err error) error {
-	switch {
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w: %w", ErrPermission, err)
-	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(features.HaveBPFLinkUprobeMulti(), ebpf.ErrNotSupported):
-		return fmt.Errorf("%w: %w", ErrUnsupported, err)
-	}
-	return err
-}
-
-// initialNamespace refuses a proc file system with other process ids than those that the kernel tells the programs.
-func initialNamespace(root string) error {
-	name := root + "/1/ns/pid"
-	namespace, err := os.Readlink(name)
-	if err != nil && root == "/proc" {
-		name = "/proc/self/ns/pid"
-		namespace, err = os.Readlink(name)
-	}
-	if err != nil {
-		return nil //nolint:nilerr // may not be read, or is not there, which Scan says
-	}
-	// PROC_PID_INIT_INO of the kernel.
-	if namespace != "pid:[4026531836]" {
-		return fmt.Errorf("%w: %s is %s", ErrNamespace, name, namespace)
-	}
-	return nil
 }
 
 // Close detaches all probes and waits until Changed and Gone have returned, so it must not be called by them. Processes go on.

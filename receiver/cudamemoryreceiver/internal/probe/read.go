@@ -5,6 +5,7 @@ package probe
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/cilium/ebpf"
 )
@@ -39,8 +40,8 @@ func (p *Probe) Read(fn func(*Process)) error {
 		}
 		r.process = Process{
 			PID: int(v.Pid), StartTime: v.Start, ID: uint64(id), Ended: v.Ended != 0,
-			Live: v.Live, Allocated: v.Allocated, Freed: v.Freed, Released: v.Released,
-			Allocations: v.Allocations, Frees: v.Frees, Failures: v.Failures, FreeFailures: v.FreeFailures, UnknownFrees: v.UnknownFrees,
+			Live: v.Held[0] + v.Held[1], Managed: v.Managed, Allocated: v.Allocated, Freed: v.Freed, Released: v.Released,
+			Allocations: v.Allocations, Frees: v.Frees, Failures: v.Failures, FreeFailures: v.FreeFailures, UnknownFrees: v.UnknownFrees, Missed: v.Missed,
 			Sizes: v.Sizes, Launches: v.Launches, LaunchSum: v.LaunchSum, LaunchDurations: v.LaunchDurations,
 		}
 		if r.process.Ended {
@@ -91,7 +92,7 @@ func (b *batch[K, V]) each(m *ebpf.Map, fn func(K, *V)) error {
 	}
 }
 
-// sweep removes what processes held that have ended since the last one.
+// sweep removes what processes held that have ended since the last one, and what went with a context.
 func (p *Probe) sweep() error {
 	var abandoned uint64
 	if err := p.kernel.Abandoned.Get(&abandoned); err != nil {
@@ -105,12 +106,16 @@ func (p *Probe) sweep() error {
 	if err := newBatch[countersKey, uint64]().each(p.kernel.Live, func(k countersKey, _ *uint64) { all = append(all, k) }); err != nil {
 		return fmt.Errorf("reading live allocations: %w", err)
 	}
-	current := map[uint32]bool{}
+	current, generation := map[uint32]bool{}, map[uint32]uint32{}
 	if err := newBatch[uint32, uint32]().each(p.kernel.Identities, func(_ uint32, id *uint32) { current[*id] = true }); err != nil {
 		return fmt.Errorf("reading processes: %w", err)
 	}
+	if err := newBatch[uint32, countersProcess]().each(p.kernel.Processes, func(id uint32, v *countersProcess) { generation[id] = v.Generation }); err != nil {
+		return fmt.Errorf("reading processes: %w", err)
+	}
 	for _, k := range all {
-		if !current[k.Id] {
+		handle := k.Space&1 != 0
+		if !current[k.Id] || !handle && k.Space>>1 != generation[k.Id]&math.MaxInt32 {
 			_ = p.kernel.Live.Delete(k)
 		}
 	}

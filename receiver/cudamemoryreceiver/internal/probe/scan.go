@@ -35,6 +35,7 @@ type scanner struct {
 // mapped is what a process has mapped.
 type mapped struct {
 	seen  int // scans when it was last there
+	late  bool
 	size  []byte
 	files []use
 }
@@ -52,6 +53,7 @@ type file struct {
 	use     use  // by that one
 	library bool // by its name; else an executable that may have a runtime in it
 	seen    int
+	since   int // the scan in which the probes came
 	*attachment
 	twin         *file // has the probes for this one
 	err          error
@@ -101,9 +103,18 @@ func (p *Probe) Scan() (ScanResult, error) {
 		for _, u := range m.files {
 			u.seen, u.pid, u.use = s.scans, pid, u
 			p.try(u.file, &result)
-			probed = probed || u.attached()
+			if u.attached() {
+				probed = true
+				m.late = m.late || u.since == s.scans
+			}
 		}
-		if probed {
+		switch {
+		case !probed:
+			m.late = false
+		case m.late:
+			result.Late++
+			fallthrough
+		default:
 			result.Processes++
 		}
 	}
@@ -152,7 +163,7 @@ func (p *Probe) try(f *file, result *ScanResult) {
 		f.failures++
 		return
 	}
-	f.err = nil
+	f.err, f.since = nil, s.scans
 	if f.attached() {
 		result.Attached++
 	}

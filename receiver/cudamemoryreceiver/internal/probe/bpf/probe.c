@@ -8,11 +8,17 @@ char __license[] SEC("license") = "Dual MIT/GPL";
 // number of the file that it is in.
 enum kind {
 	ALLOC = 1, // (void **out, size_t size)
+	MANAGED,   // the same, of memory that may be the host's
 	PITCH,     // (void **out, size_t *pitch, size_t width, size_t height)
 	EXTENT,    // (struct {void *out; size_t pitch; …} *, struct {size_t width, height, depth;})
 	CREATE,    // (handle *out, size_t size, struct properties *)
 	FREE,      // (void *address)
 	RELEASE,   // (handle)
+	DEVICE,    // (int device)
+	RETAIN,    // (context *out, int device)
+	CONTEXT,   // (context *out, …)
+	DESTROY,   // (context)
+	RESET,     // of a device: (), (int device)
 };
 
 enum drop { DROP_LIVE, DROP_PROCESSES, DROP_THREADS, DROP_UNREADABLE, DROP_RING, DROP_UNKNOWN_FREES, DROPS };
@@ -22,21 +28,31 @@ enum { SIZE_BUCKETS = 48, LAUNCH_BUCKETS = 192 };
 // Set before loading.
 const volatile __u8 notify;
 const volatile __u64 window; // ns: a process is told of once in it
+const volatile __u64 share; // live allocations that one process may have of those that all may
 // An element n counts durations above launch_bounds[n] ns; the rest is all ones.
 const volatile __u64 launch_bounds[256];
 
 __u64 dropped[DROPS];
-// How often a process ended while it had live allocations: they are in the map still.
+// How often a process ended, or lost a context, while it had live allocations: they are in the map still.
 __u64 abandoned;
 __u32 last_id;
+
+// What tells allocations apart: handles live on when a context goes.
+enum space { ADDRESS, HANDLE, SPACES };
 
 // A process, or rather one program in it: exec makes another.
 struct process {
 	__u32 pid;
 	__u32 ended;
 	__u64 start; // clock ticks since boot
-	__u64 live, allocated, freed, released;
-	__u64 allocations, frees, failures, free_failures, unknown_frees;
+	__u64 held[SPACES]; // bytes that are live
+	__u64 managed;      // of these
+	__u64 entries[SPACES]; // in the map of live allocations
+	__u64 allocated, freed, released;
+	__u64 allocations, frees, failures, free_failures, unknown_frees, missed;
+	__u64 devices; // a bit for each one that was named
+	__u32 contexts; // that were created, and not destroyed
+	__u32 generation; // of the addresses: each reset makes another
 	__u64 launches, launch_sum;
 	__u64 changed, told; // ns of the monotonic clock
 	__u64 sizes[SIZE_BUCKETS];
@@ -49,7 +65,7 @@ struct thread {
 	__u32 id;
 	__u32 file;
 	__u32 kind;
-	__u32 unused;
+	__u32 generation; // of the process, when it entered
 	__u64 sp; // 0: in no call
 	__u64 ip;
 	__u64 arg;
@@ -58,18 +74,19 @@ struct thread {
 	__u64 launch_sp, launched;
 };
 
-enum space { ADDRESS, HANDLE };
-
+// As ../read.go reads it.
 struct key {
 	__u64 address;
 	__u32 id;
-	__u32 space;
+	__u32 space; // and above its lowest bit the generation of an address
 };
 
-// In the size of a live allocation, and of a free: not on a device.
+// In the size of a live allocation, and of a free: not on a device; and on one or on the host, as it is used.
 #define HOST (1ULL << 63)
+#define ANYWHERE (1ULL << 61)
 // In the size of a free: what is freed was not known.
 #define UNKNOWN (1ULL << 62)
+#define BYTES (ANYWHERE - 1)
 
 // As ../changes.go reads it.
 struct note {
@@ -219,29 +236,57 @@ static __always_inline int returned(__u64 entry, __u64 sp)
 #endif
 }
 
-static __always_inline struct key key_of(const struct thread *t, __u64 address)
+static __always_inline struct process *process_of(const struct thread *t)
 {
-	struct key k = {
-		.address = address,
-		.id = t->id,
-		.space = t->kind == CREATE || t->kind == RELEASE ? HANDLE : ADDRESS,
-	};
-	return k;
-}
-
-// put_back makes live again what a free that did not succeed was about.
-static __always_inline void put_back(struct thread *t)
-{
-	if (t->size & UNKNOWN)
-		return;
-	struct key k = key_of(t, t->arg);
-	if (bpf_map_update_elem(&live, &k, &t->size, BPF_NOEXIST))
-		drop(DROP_LIVE);
+	struct process *p = bpf_map_lookup_elem(&processes, &t->id);
+	if (!p)
+		drop(DROP_PROCESSES);
+	return p;
 }
 
 static __always_inline int is_free(__u32 kind)
 {
 	return kind == FREE || kind == RELEASE;
+}
+
+static __always_inline __u32 space_of(const struct thread *t)
+{
+	return t->kind == CREATE || t->kind == RELEASE ? HANDLE : ADDRESS;
+}
+
+static __always_inline struct key key_of(const struct process *p, const struct thread *t, __u64 address)
+{
+	struct key k = {
+		.address = address,
+		.id = t->id,
+		.space = space_of(t) == HANDLE ? HANDLE : p->generation << 1,
+	};
+	return k;
+}
+
+// missed counts an allocation that is not remembered, for want of room.
+static __always_inline void missed(struct process *p)
+{
+	add(&p->missed, 1);
+	drop(DROP_LIVE);
+}
+
+// gone tells whether what a call is about went with its context while the call was on its way.
+static __always_inline int gone(const struct process *p, const struct thread *t)
+{
+	return space_of(t) == ADDRESS && t->generation != p->generation;
+}
+
+// put_back makes live again what a free that did not succeed was about.
+static __always_inline void put_back(struct process *p, struct thread *t)
+{
+	if (t->size & UNKNOWN || gone(p, t))
+		return;
+	struct key k = key_of(p, t, t->arg);
+	if (bpf_map_update_elem(&live, &k, &t->size, BPF_NOEXIST))
+		missed(p);
+	else
+		add(&p->entries[space_of(t)], 1);
 }
 
 SEC("uprobe.multi/enter")
@@ -262,13 +307,22 @@ int enter(struct pt_regs *ctx)
 				bpf_map_update_elem(&twins, &file, &t->file, BPF_NOEXIST);
 			return 0;
 		}
-		if (is_free(t->kind))
-			put_back(t); // never returned
+		if (is_free(t->kind)) { // never returned
+			struct process *p = process_of(t);
+			if (p)
+				put_back(p, t);
+		}
 	}
 	__u64 size = 0, aux = 0;
 	switch (kind) {
 	case ALLOC:
 		size = PT_REGS_PARM2(ctx);
+		break;
+	case MANAGED:
+		size = PT_REGS_PARM2(ctx) | ANYWHERE;
+		break;
+	case RETAIN:
+		aux = PT_REGS_PARM2(ctx);
 		break;
 	case PITCH:
 		size = PT_REGS_PARM4(ctx);
@@ -303,12 +357,18 @@ int enter(struct pt_regs *ctx)
 	t->size = size;
 	t->aux = aux;
 	if (is_free(kind)) {
+		struct process *p = process_of(t);
+		if (!p)
+			return 0;
+		t->generation = p->generation;
 		// Taken now: when this call returns, another thread may have been given the address already.
-		struct key k = key_of(t, arg);
+		struct key k = key_of(p, t, arg);
 		__u64 *known = bpf_map_lookup_elem(&live, &k);
 		t->size = known ? *known : UNKNOWN;
 		if (known && bpf_map_delete_elem(&live, &k))
 			t->size = UNKNOWN; // freed twice at the same time
+		else if (known)
+			add(&p->entries[space_of(t)], -1);
 	}
 	t->sp = sp;
 	return 0;
@@ -353,44 +413,89 @@ static __always_inline void allocated(struct process *p, struct thread *t)
 	}
 	if (!address && t->kind != CREATE) // of no bytes
 		return;
-	struct key k = key_of(t, address);
-	if (bpf_map_update_elem(&live, &k, &size, BPF_NOEXIST)) {
+	__u32 space = space_of(t);
+	struct key k = key_of(p, t, address);
+	if (p->entries[ADDRESS] + p->entries[HANDLE] >= share || bpf_map_update_elem(&live, &k, &size, BPF_NOEXIST)) {
 		// There is no room, or the address is live, as far as is known: it went with its context or pool, and is given again.
 		__u64 *old = bpf_map_lookup_elem(&live, &k);
 		if (!old) {
-			drop(DROP_LIVE);
+			missed(p);
 			return;
 		}
 		__u64 was = *old;
 		*old = size;
 		if (!(was & HOST)) {
-			add(&p->released, was);
-			add(&p->live, -was);
+			add(&p->released, was & BYTES);
+			add(&p->held[space], -(was & BYTES));
+			if (was & ANYWHERE)
+				add(&p->managed, -(was & BYTES));
 		}
+	} else {
+		add(&p->entries[space], 1);
 	}
 	if (size & HOST)
 		return;
-	add(&p->live, size);
-	add(&p->allocated, size);
+	__u64 bytes = size & BYTES;
+	add(&p->held[space], bytes);
+	if (size & ANYWHERE)
+		add(&p->managed, bytes);
+	add(&p->allocated, bytes);
 	add(&p->allocations, 1);
-	add(&p->sizes[log2_bucket(size)], 1);
+	add(&p->sizes[log2_bucket(bytes)], 1);
 	changed(p, t->id);
+}
+
+static __always_inline void unknown(struct process *p)
+{
+	add(&p->unknown_frees, 1);
+	drop(DROP_UNKNOWN_FREES);
 }
 
 static __always_inline void freed(struct process *p, struct thread *t)
 {
-	if (t->size & HOST)
-		return;
 	if (t->size & UNKNOWN) {
-		if (t->arg) { // freeing nothing is no free
-			add(&p->unknown_frees, 1);
-			drop(DROP_UNKNOWN_FREES);
-		}
+		if (t->arg) // freeing nothing is no free
+			unknown(p);
 		return;
 	}
-	add(&p->live, -t->size);
-	add(&p->freed, t->size);
+	if (t->size & HOST || gone(p, t))
+		return;
+	__u64 bytes = t->size & BYTES;
+	add(&p->held[space_of(t)], -bytes);
+	if (t->size & ANYWHERE)
+		add(&p->managed, -bytes);
+	add(&p->freed, bytes);
 	add(&p->frees, 1);
+	changed(p, t->id);
+}
+
+// use notes that a process uses a device. What it has without having named one is on the first.
+static __always_inline void use(struct process *p, __u32 device)
+{
+	__u64 devices = 1ULL << (device & 63);
+	if (!p->devices && p->entries[ADDRESS])
+		devices |= 1;
+	__sync_fetch_and_or(&p->devices, devices);
+}
+
+// reset releases what goes with a context, where there is no other one that a part of it could be in. Else it stays, and is marked.
+static __always_inline void reset(struct process *p, struct thread *t)
+{
+	int sure = t->kind == RESET ? !p->contexts && !(p->devices & (p->devices - 1)) : p->contexts == 1 && !p->devices;
+	if (t->kind == DESTROY && p->contexts)
+		__sync_fetch_and_add(&p->contexts, -1);
+	if (!p->entries[ADDRESS])
+		return;
+	if (!sure) {
+		unknown(p);
+		return;
+	}
+	__sync_fetch_and_add(&p->generation, 1);
+	p->devices = 0;
+	p->managed = 0;
+	p->entries[ADDRESS] = 0;
+	add(&p->released, __sync_lock_test_and_set(&p->held[ADDRESS], 0));
+	add(&abandoned, 1);
 	changed(p, t->id);
 }
 
@@ -403,18 +508,37 @@ int leave(struct pt_regs *ctx)
 	if (t->kind != (__u32)bpf_get_attach_cookie(ctx))
 		return 0; // of a call that was entered before the probes came
 	t->sp = 0;
-	int failed = (int)PT_REGS_RC(ctx) != 0, freeing = is_free(t->kind);
-	if (failed && freeing)
-		put_back(t);
-	struct process *p = bpf_map_lookup_elem(&processes, &t->id);
-	if (!p) {
-		drop(DROP_PROCESSES);
+	int failed = (int)PT_REGS_RC(ctx) != 0;
+	struct process *p = process_of(t);
+	if (!p)
+		return 0;
+	switch (t->kind) {
+	case FREE:
+	case RELEASE:
+		if (failed) {
+			put_back(p, t);
+			add(&p->free_failures, 1);
+		} else {
+			freed(p, t);
+		}
+		return 0;
+	case DEVICE:
+	case RETAIN:
+		if (!failed)
+			use(p, t->kind == DEVICE ? t->arg : t->aux);
+		return 0;
+	case CONTEXT:
+		if (!failed)
+			__sync_fetch_and_add(&p->contexts, 1);
+		return 0;
+	case DESTROY:
+	case RESET:
+		if (!failed)
+			reset(p, t);
 		return 0;
 	}
 	if (failed)
-		add(freeing ? &p->free_failures : &p->failures, 1);
-	else if (freeing)
-		freed(p, t);
+		add(&p->failures, 1);
 	else
 		allocated(p, t);
 	return 0;
@@ -442,11 +566,9 @@ int launch_leave(struct pt_regs *ctx)
 	t->launch_sp = 0;
 	if ((int)PT_REGS_RC(ctx))
 		return 0;
-	struct process *p = bpf_map_lookup_elem(&processes, &t->id);
-	if (!p) {
-		drop(DROP_PROCESSES);
+	struct process *p = process_of(t);
+	if (!p)
 		return 0;
-	}
 	__u64 took = now - t->launched;
 	__u32 bucket = 0;
 #pragma unroll
@@ -470,10 +592,10 @@ static __always_inline void end(__u32 tgid)
 	struct process *p = bpf_map_lookup_elem(&processes, &id);
 	if (!p)
 		return;
-	if (p->live || p->allocations != p->frees)
+	if (p->entries[ADDRESS] || p->entries[HANDLE])
 		add(&abandoned, 1);
-	p->released += p->live;
-	p->live = 0;
+	p->released += p->held[ADDRESS] + p->held[HANDLE];
+	p->held[ADDRESS] = p->held[HANDLE] = p->managed = 0;
 	p->ended = 1;
 	__u64 now = bpf_ktime_get_ns();
 	p->changed = now;
