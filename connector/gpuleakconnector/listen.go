@@ -22,6 +22,7 @@ import (
 var memory = map[string]leak.Kind{
 	"nvidia.gpu.process.memory.usage": leak.Used,
 	"cuda.memory.live":                leak.Live,
+	"cuda.memory.missed":              leak.Missed,
 	"hw.gpu.memory.limit":             leak.Limit,
 	"hw.gpu.memory.usage":             leak.DeviceUsed,
 	"nvidia.gpu.memory.unattributed":  leak.Unattributed,
@@ -88,18 +89,24 @@ func (e *engine) listen(b *intake.Batch) bool {
 		return true
 	}
 	counts := &e.intake.Counts
+	scale, ok := scaleOf(kind, b.Metric)
+	if !ok {
+		e.strange(b.Metric)
+		counts.Refuse(intake.UnsupportedShape, intake.Points(b.Metric))
+		return true
+	}
 	switch m := b.Metric; {
 	case m.Type() == pmetric.MetricTypeGauge:
 		for _, p := range m.Gauge().DataPoints().All() {
-			count(counts, e.point(b, kind, p, false))
+			count(counts, e.point(b, kind, p, false, scale))
 		}
 	case m.Type() == pmetric.MetricTypeSum && m.Sum().AggregationTemporality() == pmetric.AggregationTemporalityCumulative:
 		for _, p := range m.Sum().DataPoints().All() {
-			count(counts, e.point(b, kind, p, false))
+			count(counts, e.point(b, kind, p, false, scale))
 		}
 	case m.Type() == pmetric.MetricTypeSum && m.Sum().AggregationTemporality() == pmetric.AggregationTemporalityDelta && kind == leak.Served:
 		for _, p := range m.Sum().DataPoints().All() {
-			count(counts, e.point(b, kind, p, true))
+			count(counts, e.point(b, kind, p, true, scale))
 		}
 	default:
 		counts.Refuse(intake.UnsupportedShape, intake.Points(m)) // what is held now is no difference, and no distribution
@@ -116,7 +123,7 @@ func count(counts *intake.Counts, why intake.Reason) {
 }
 
 // point gives a point to the fleet, or says why it does not count.
-func (e *engine) point(b *intake.Batch, kind leak.Kind, p pmetric.NumberDataPoint, isDelta bool) intake.Reason {
+func (e *engine) point(b *intake.Batch, kind leak.Kind, p pmetric.NumberDataPoint, isDelta bool, scale float64) intake.Reason {
 	at := int64(p.Timestamp())
 	switch {
 	case at <= 0:
@@ -140,7 +147,7 @@ func (e *engine) point(b *intake.Batch, kind leak.Kind, p pmetric.NumberDataPoin
 			return why
 		}
 	}
-	return e.hear(at, kind, where, v)
+	return e.hear(at, kind, where, v*scale)
 }
 
 // balance is what is left of a budget, which may be overspent.
