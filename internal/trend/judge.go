@@ -212,9 +212,13 @@ func (j *Judge) returns(s *Series, v *view, base, rise float64) bool {
 // urgent is the share of what is left that a rise must have taken before it is trusted to take the rest.
 const urgent = 0.1
 
-// exhausts reports whether nothing would be left before the rise has been seen for long enough, at the least rate that it may have.
+// haste is how many times longer than a rise was seen it may take until nothing is left, for it not to be waited for: a quarter is gone by then.
+const haste = 3
+
+// exhausts reports whether nothing would be left before the rise has been seen for long enough, or so soon that it is better told now, at the
+// least rate that it may have.
 func (f *finding) exhausts(o *Options, left float64) bool {
-	return f.rise >= urgent*(left+f.rise) && left/f.rate.Low < o.MinDuration.Seconds()-f.span
+	return f.rise >= urgent*(left+f.rise) && left/f.rate.Low < max(o.MinDuration.Seconds()-f.span, haste*f.span)
 }
 
 // conclude is what the findings of all levels say together: the state, that which it rests on, if any, and why it is no leak. It

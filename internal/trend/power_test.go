@@ -44,6 +44,9 @@ var kinds = []kind{
 	{"leak of 1 % an hour, begun anew every 8 hours", noisy(small, 0.5, restarts(20*gib, 0.01, 8)), 24, 1, 1, 0},
 	{"stairs of 1 GiB every 2 hours", noisy(small, 0.5, stairs(40*gib, gib, 2)), 36, 1, 1, 0},
 	{"stairs of 2 GiB every 4 hours", noisy(small, 0.5, stairs(40*gib, 2*gib, 4)), 36, 1, 1, 0.26},
+	{"leak that fills the GPU within 3 hours", noisy(small, 0.5, between(40*gib, 80*gib, 3, 3)), 3, 1, 1, 0.3},
+	{"leak that fills the GPU within 5 hours", noisy(small, 0.5, between(40*gib, 80*gib, 5, 5)), 5, 1, 1, 0.4},
+	{"leak that fills the GPU within 8 hours", noisy(small, 0.5, between(40*gib, 80*gib, 8, 8)), 8, 1, 1, 0.3},
 	{"flat, noise 1 %", noisy(large, 0, flat(40*gib)), 48, 0, 0, 0},
 	{"flat, noise 1 % correlated 0.99", noisy(large, 0.99, flat(40*gib)), 48, 0, 0.01, 0},
 	{"caching allocator: steps that become rare", noisy(0.1*small, 0, records(20*gib, 2*gib)), 24, 0, 0, 0},
@@ -54,6 +57,11 @@ var kinds = []kind{
 	{"fills by 20 %, 63 % of it in 2 hours", noisy(small, 0.5, fills(20*gib, 4*gib, 2)), 24, 0, 0.01, 0},
 	{"fills by 20 %, 63 % of it in 6 hours", noisy(small, 0.5, fills(20*gib, 4*gib, 6)), 48, 0, 0.15, 0},
 	{"fills by 20 %, 63 % of it in 12 hours", noisy(small, 0.5, fills(20*gib, 4*gib, 12)), 48, 0, 1, 0},
+	{"fills half of what is left, 63 % of it in an hour", noisy(small, 0.5, fills(20*gib, 30*gib, 1)), 12, 0, 0.01, 0},
+	{"fills half of what is left, 63 % of it in 3 hours", noisy(small, 0.5, fills(20*gib, 30*gib, 3)), 24, 0, 0.01, 0},
+	{"fills a quarter of what is left evenly, within an hour", noisy(small, 0.5, between(20*gib, 35*gib, 1, 1)), 12, 0, 0.01, 0},
+	{"fills a quarter of what is left evenly, within 2 hours", noisy(small, 0.5, between(20*gib, 35*gib, 2, 2)), 12, 0, 0.01, 0},
+	{"fills a third of what is left evenly, within 2 hours", noisy(small, 0.5, between(20*gib, 40*gib, 2, 2)), 12, 0, 1, 0},
 	{"collector of garbage, every half hour", noisy(small, 0.5, sawtooth(20*gib, 4*gib, 0.5)), 24, 0, 0, 0},
 	{"collector of garbage, every 2 hours", noisy(small, 0.5, sawtooth(20*gib, 4*gib, 2)), 24, 0, 0, 0},
 	{"collector of garbage, every 5 hours", noisy(small, 0.5, sawtooth(20*gib, 4*gib, 5)), 24, 0, 1, 0},
@@ -63,7 +71,7 @@ var kinds = []kind{
 }
 
 // Scenario: processes of every kind on a GPU of 80 GiB, scraped every 10 s. Guarantees: as many of each are found to leak as the
-// table says, none before three hours, and those that leak before a fifth of what they had left is gone, of
+// table says, none before three hours but what takes much, and those that leak before a fifth of what they had left is gone, of
 // which four large steps are as much. UPDATE=1 repeats it more often
 // and writes testdata/power.txt.
 func TestLeaksAreFoundAndWhatOnlyGrowsIsNot(t *testing.T) {
@@ -79,7 +87,7 @@ func TestLeaksAreFoundAndWhatOnlyGrowsIsNot(t *testing.T) {
 			for seed := range uint64(repetitions) {
 				w := watch(DefaultOptions(), k.of, seed, k.hours, 80*gib)
 				if first := w.first[Leaking]; !math.IsInf(first, 1) {
-					assert.GreaterOrEqual(t, first, 3.0, k.name)
+					assert.False(t, first < 3 && w.gone < 0.1, k.name)
 					hours, gone = append(hours, first), append(gone, w.gone)
 				}
 			}
