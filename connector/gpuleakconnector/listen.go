@@ -49,11 +49,32 @@ type counter struct {
 // maxNames bounds the memory of metric names; beyond it a name is looked at anew each time it comes.
 const maxNames = 10_000
 
+// named is what the name and the unit of a metric say.
+type named struct {
+	kind  leak.Kind
+	ok    bool // false for one that tells nothing here
+	unit  string
+	scale float64
+	fits  bool // the unit is one of what is told
+}
+
+// named finds what a metric tells, and in what.
+func (e *engine) named(m pmetric.Metric) named {
+	n, seen := e.names[m.Name()]
+	if seen && (!n.ok || n.unit == m.Unit()) {
+		return n
+	}
+	n.kind, n.ok = e.kindOf(m.Name())
+	n.unit = strings.Clone(m.Unit())
+	n.scale, n.fits = scaleOf(n.kind, m)
+	if seen || len(e.names) < maxNames {
+		e.names[strings.Clone(m.Name())] = n
+	}
+	return n
+}
+
 // kindOf is what a metric tells; ok is false for one that tells nothing here.
 func (e *engine) kindOf(name string) (kind leak.Kind, ok bool) {
-	if known, seen := e.names[name]; seen {
-		return known.kind, known.ok
-	}
 	for spec, of := range memory {
 		if selection.SameMetric(spec, name) {
 			kind, ok = of, true
@@ -71,26 +92,17 @@ func (e *engine) kindOf(name string) (kind leak.Kind, ok bool) {
 			}
 		}
 	}
-	if len(e.names) < maxNames {
-		e.names[strings.Clone(name)] = named{kind, ok}
-	}
 	return kind, ok
-}
-
-type named struct {
-	kind leak.Kind
-	ok   bool
 }
 
 // listen hears a metric, and reports that it was for this component: no catalog is asked.
 func (e *engine) listen(b *intake.Batch) bool {
-	kind, ok := e.kindOf(b.Metric.Name())
-	if !ok {
+	of := e.named(b.Metric)
+	if !of.ok {
 		return true
 	}
-	counts := &e.intake.Counts
-	scale, ok := scaleOf(kind, b.Metric)
-	if !ok {
+	counts, kind, scale := &e.intake.Counts, of.kind, of.scale
+	if !of.fits {
 		e.strange(b.Metric)
 		counts.Refuse(intake.UnsupportedShape, intake.Points(b.Metric))
 		return true

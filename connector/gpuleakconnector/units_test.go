@@ -4,6 +4,7 @@ package gpuleakconnector
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -64,4 +65,26 @@ func TestALeakToldInMebibytesIsOneOfBytes(t *testing.T) {
 	}
 	assert.Equal(t, int64(480), r.counted("points_refused")["unsupported_shape"])
 	assert.Len(t, r.oddities, 1)
+}
+
+// Scenario: a process holds as much as ever, of which a receiver that has begun anew counts more and more, and tells how many calls it has missed, as a
+// Prometheus server hands that on. Guarantees: without those, that is a leak, and with them it is none.
+func TestWhatIsLiveIsNotJudgedWhileCallsAreMissed(t *testing.T) {
+	f := func(tells bool, want int) {
+		t.Helper()
+		r := newRig(t, nil)
+		for tick := range 480 {
+			h := float64(tick) / 120
+			s := newScrape(t0.Add(time.Duration(tick)*30*time.Second)).put("cuda.memory.live", (1+h)*gib, "process.pid", 71)
+			if tells {
+				s.put("cuda_memory_missed_total", float64(tick/10), "process.pid", 71, "cuda.memory.miss", "unknown_free").
+					put("cuda_memory_missed_total", 0, "process.pid", 71, "cuda.memory.miss", "max_entries")
+			}
+			r.send(s.Metrics)
+		}
+		assert.Len(t, r.records(), want)
+		assert.Empty(t, r.counted("points_refused"))
+	}
+	f(false, 1)
+	f(true, 0)
 }
