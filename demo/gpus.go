@@ -104,7 +104,7 @@ func (p *onGPU) follow(d *fakegpu.GPU, r *replica) {
 			p.starts++
 		}
 		p.first, p.labels = uint32(pid), maps.Clone(r.Labels)
-		delete(p.labels, "process.pid")
+		maps.DeleteFunc(p.labels, func(key, _ string) bool { return key == "process.pid" || key == "service.instance.id" })
 		d.Processes[0].PID = uint32(pid) + p.starts*further // at first as its metrics say
 	}
 	p.leaked = r.LeakedBytes
