@@ -3,6 +3,7 @@
 package main
 
 import (
+	"maps"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -21,7 +22,9 @@ type gpus struct {
 // onGPU is the process of a replica on its GPU.
 type onGPU struct {
 	leaked uint64
-	starts uint32 // how often it was started again
+	starts uint32            // how often it was started again
+	first  uint32            // its process at first
+	labels map[string]string // of the replica
 }
 
 // replica is what the simulator says of one, as far as its GPU shows it.
@@ -75,6 +78,19 @@ func (g *gpus) show(replicas []replica, now time.Time) error {
 	return g.world.Write(g.scenario)
 }
 
+// whose are the labels of the replica that a process is, or was, of.
+func (g *gpus) whose(pid int64) map[string]string {
+	if g == nil {
+		return nil
+	}
+	for _, p := range g.replicas {
+		if later := pid - int64(p.first); p.first != 0 && later >= 0 && later <= int64(p.starts)*further && later%further == 0 {
+			return p.labels
+		}
+	}
+	return nil
+}
+
 // follow makes a GPU look as its replica says. Memory that is not lost any more was that of a process that has ended: another one is there.
 func (p *onGPU) follow(d *fakegpu.GPU, r *replica) {
 	const weights = 40 * gibi // with the KV cache, which an engine takes at its start
@@ -87,6 +103,8 @@ func (p *onGPU) follow(d *fakegpu.GPU, r *replica) {
 		if r.LeakedBytes < p.leaked {
 			p.starts++
 		}
+		p.first, p.labels = uint32(pid), maps.Clone(r.Labels)
+		maps.DeleteFunc(p.labels, func(key, _ string) bool { return key == "process.pid" || key == "service.instance.id" })
 		d.Processes[0].PID = uint32(pid) + p.starts*further // at first as its metrics say
 	}
 	p.leaked = r.LeakedBytes

@@ -55,6 +55,8 @@ func TestReplicasHaveGPUsThatShowWhatTheyLeak(t *testing.T) {
 	replicas[1].LeakedBytes = 5 * gibi
 	require.NoError(t, g.show(replicas, now))
 	assert.Zero(t, leaked(), "not before a second is over")
+	assert.Equal(t, map[string]string{"device.type": "a100"}, g.whose(4194201))
+	assert.Nil(t, g.whose(4194201+further), "it was not started again")
 	require.NoError(t, g.show(replicas, now.Add(time.Second)))
 	assert.Equal(t, uint64(5*gibi), leaked())
 	replicas[1].LeakedBytes = 1000 * gibi

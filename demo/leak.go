@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -35,12 +36,18 @@ func (n *narrator) awaitsLeak() bool { return n.gpus != nil && (n.leak.leaking !
 func (n *narrator) tellLeak(r plog.LogRecord) {
 	text := r.Body().Str()
 	n.leak.open = r.EventName() == "gpu.leak.opened"
+	of := ""
+	pid, isProcess := r.Attributes().Get("process.pid")
+	if isProcess {
+		if replica := n.gpus.whose(pid.Int()); replica != nil {
+			of = " in the replica of " + labels(replica)
+		}
+	}
 	if n.leak.open {
-		n.say("LEAK: %s", folded(text))
+		n.say("%s", folded(fmt.Sprintf("LEAK%s: %s", of, text)))
 		return
 	}
-	pid, _ := r.Attributes().Get("process.pid")
-	n.say("LEAK OVER: process %s: %s", pid.AsString(), text)
+	n.say("LEAK OVER%s: process %s: %s", of, pid.AsString(), text)
 }
 
 // folded breaks a text into lines, of which all but the first are indented.

@@ -95,7 +95,7 @@ Look yourself:
   %s/*.log   (what the processes say)
 
 Ctrl-C ends everything. In about two minutes you have seen a canary degrade where no global number shows it, a promise break and be kept again,
-what that cost, and a leak of GPU memory found and explained before it breaks anything.
+what that cost, and a leak of GPU memory found and explained while there is memory left.
 
 `, n.console, tsdb, prometheus, n.events, data)
 }

@@ -69,7 +69,7 @@ func TestALeakLooksAsTheContractSays(t *testing.T) {
 	assert.Equal(t, "gpu.leak.opened", record.EventName())
 	assert.Equal(t, "ERROR", record.SeverityText())
 	assert.InDelta(t, 3.3, record.Timestamp().AsTime().Sub(t0).Hours(), 0.2)
-	assert.Regexp(t, `^process 71 \(python3\) leaks 41\d MiB an hour`, record.Body().Str())
+	assert.Regexp(t, `^process 71 \(python3\) on node-1 leaks 41\d MiB an hour`, record.Body().Str())
 	got := record.Attributes().AsRaw()
 	for key, v := range of {
 		assert.Equal(t, v, got[key], key)
@@ -214,7 +214,7 @@ func TestALeakNamesThePromisesThatItWillBreak(t *testing.T) {
 	assert.Equal(t, []any{"llm:chat:ttft:p95", "llm:chat:memory:request"}, got["slo.ids"])
 	assert.InDelta(t, 12*3600, got["gpu.leak.slo_breaks_in"].([]any)[0], 1e-6)
 	assert.Equal(t, []any{"burn_rate", "memory_per_request"}, got["gpu.leak.slo_breaks_by"])
-	assert.Contains(t, r.records()[0].Body().Str(), "; it will break llm:chat:ttft:p95 in 12 hours, at the present burn rate, and 1 more")
+	assert.Contains(t, r.records()[0].Body().Str(), "; llm:chat:ttft:p95 breaks in 12 hours at the present burn rate, and 1 more")
 }
 
 // Scenario: an application says what it makes, once more after a request that was accepted in part.

@@ -50,6 +50,7 @@ type engine struct {
 	counters map[uint64]*counter
 	checked  time.Time // when silent counters were looked for
 	names    map[string]named
+	oddities map[string]bool        // metrics in strange units that were told
 	places   map[uint64]*leak.Where // of series; none is changed
 	said     map[uint64]int64       // event times of records that are not late yet, by what they say
 	results  emit.Pages             // until they are published
@@ -70,7 +71,7 @@ func newEngine(set connector.Settings, cfg *Config) (*engine, error) {
 	}
 	e := &engine{
 		cfg: cfg, id: set.ID, set: set.TelemetrySettings, now: time.Now, tenants: tenants, enabled: cfg.Metrics.Enabled(table),
-		rules: cause.Builtin(), names: map[string]named{}, places: map[uint64]*leak.Where{},
+		rules: cause.Builtin(), names: map[string]named{}, oddities: map[string]bool{}, places: map[uint64]*leak.Where{},
 	}
 	if cfg.Rules != "" {
 		if e.rules, err = cause.Read(cfg.Rules); err != nil {
@@ -134,6 +135,7 @@ func (e *engine) begin() error {
 	})
 	e.fleet = leak.New(leak.Options{
 		Trend: e.cfg.trend(), Rules: e.rules, Objectives: e.objectives, MaxProcesses: e.cfg.MaxProcesses, TTL: e.cfg.ProcessTTL, Judged: e.judged, Gone: e.gone,
+		Contested: e.contested,
 	})
 	e.counters, e.said, e.events = map[uint64]*counter{}, map[uint64]int64{}, nil
 	e.joins.begin()
@@ -208,6 +210,13 @@ func (e *engine) advance(context.Context) {
 		}
 	}
 	e.sizes()
+}
+
+// contested tells the operator, once for a process, that another one has its process id.
+func (e *engine) contested(p *leak.Process, by *leak.Where) {
+	e.set.Logger.Warn("two processes tell memory under one process id: the later one does not count. Put the names of hosts on (resource_detection, k8s_attributes)",
+		zap.String("process.pid", p.PID), zap.String("host", p.Host), zap.String("process.executable.name", p.Executable), zap.String("container.id", p.Names.Container),
+		zap.String("other.process.executable.name", by.Executable), zap.String("other.container.id", by.Names.Container))
 }
 
 // log tells the operator at the console what an event tells the backends.

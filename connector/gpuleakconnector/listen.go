@@ -22,6 +22,7 @@ import (
 var memory = map[string]leak.Kind{
 	"nvidia.gpu.process.memory.usage": leak.Used,
 	"cuda.memory.live":                leak.Live,
+	"cuda.memory.missed":              leak.Missed,
 	"hw.gpu.memory.limit":             leak.Limit,
 	"hw.gpu.memory.usage":             leak.DeviceUsed,
 	"nvidia.gpu.memory.unattributed":  leak.Unattributed,
@@ -48,11 +49,32 @@ type counter struct {
 // maxNames bounds the memory of metric names; beyond it a name is looked at anew each time it comes.
 const maxNames = 10_000
 
+// named is what the name and the unit of a metric say.
+type named struct {
+	kind  leak.Kind
+	ok    bool // false for one that tells nothing here
+	unit  string
+	scale float64
+	fits  bool // the unit is one of what is told
+}
+
+// named finds what a metric tells, and in what.
+func (e *engine) named(m pmetric.Metric) named {
+	n, seen := e.names[m.Name()]
+	if seen && (!n.ok || n.unit == m.Unit()) {
+		return n
+	}
+	n.kind, n.ok = e.kindOf(m.Name())
+	n.unit = strings.Clone(m.Unit())
+	n.scale, n.fits = scaleOf(n.kind, m)
+	if seen || len(e.names) < maxNames {
+		e.names[strings.Clone(m.Name())] = n
+	}
+	return n
+}
+
 // kindOf is what a metric tells; ok is false for one that tells nothing here.
 func (e *engine) kindOf(name string) (kind leak.Kind, ok bool) {
-	if known, seen := e.names[name]; seen {
-		return known.kind, known.ok
-	}
 	for spec, of := range memory {
 		if selection.SameMetric(spec, name) {
 			kind, ok = of, true
@@ -70,36 +92,33 @@ func (e *engine) kindOf(name string) (kind leak.Kind, ok bool) {
 			}
 		}
 	}
-	if len(e.names) < maxNames {
-		e.names[strings.Clone(name)] = named{kind, ok}
-	}
 	return kind, ok
-}
-
-type named struct {
-	kind leak.Kind
-	ok   bool
 }
 
 // listen hears a metric, and reports that it was for this component: no catalog is asked.
 func (e *engine) listen(b *intake.Batch) bool {
-	kind, ok := e.kindOf(b.Metric.Name())
-	if !ok {
+	of := e.named(b.Metric)
+	if !of.ok {
 		return true
 	}
-	counts := &e.intake.Counts
+	counts, kind, scale := &e.intake.Counts, of.kind, of.scale
+	if !of.fits {
+		e.strange(b.Metric)
+		counts.Refuse(intake.UnsupportedShape, intake.Points(b.Metric))
+		return true
+	}
 	switch m := b.Metric; {
 	case m.Type() == pmetric.MetricTypeGauge:
 		for _, p := range m.Gauge().DataPoints().All() {
-			count(counts, e.point(b, kind, p, false))
+			count(counts, e.point(b, kind, p, false, scale))
 		}
 	case m.Type() == pmetric.MetricTypeSum && m.Sum().AggregationTemporality() == pmetric.AggregationTemporalityCumulative:
 		for _, p := range m.Sum().DataPoints().All() {
-			count(counts, e.point(b, kind, p, false))
+			count(counts, e.point(b, kind, p, false, scale))
 		}
 	case m.Type() == pmetric.MetricTypeSum && m.Sum().AggregationTemporality() == pmetric.AggregationTemporalityDelta && kind == leak.Served:
 		for _, p := range m.Sum().DataPoints().All() {
-			count(counts, e.point(b, kind, p, true))
+			count(counts, e.point(b, kind, p, true, scale))
 		}
 	default:
 		counts.Refuse(intake.UnsupportedShape, intake.Points(m)) // what is held now is no difference, and no distribution
@@ -116,7 +135,7 @@ func count(counts *intake.Counts, why intake.Reason) {
 }
 
 // point gives a point to the fleet, or says why it does not count.
-func (e *engine) point(b *intake.Batch, kind leak.Kind, p pmetric.NumberDataPoint, isDelta bool) intake.Reason {
+func (e *engine) point(b *intake.Batch, kind leak.Kind, p pmetric.NumberDataPoint, isDelta bool, scale float64) intake.Reason {
 	at := int64(p.Timestamp())
 	switch {
 	case at <= 0:
@@ -140,7 +159,7 @@ func (e *engine) point(b *intake.Batch, kind leak.Kind, p pmetric.NumberDataPoin
 			return why
 		}
 	}
-	return e.hear(at, kind, where, v)
+	return e.hear(at, kind, where, v*scale)
 }
 
 // balance is what is left of a budget, which may be overspent.

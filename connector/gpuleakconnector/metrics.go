@@ -8,7 +8,7 @@ import "github.com/otelcol-llm/otelcol-llm/internal/emit"
 var (
 	state = &emit.Metric{
 		Name: "gpu.leak.state", Kind: emit.StateSet, Default: true, States: []string{"ok", "suspect", "leaking", "plateau"},
-		Description: "What there is to say of the memory of a process on a device, or, without process.pid, of the memory of no visible process.",
+		Description: "What there is to say of the memory of a process on a device, or, without process.pid, of the memory of no visible process, or of the device where nothing is told of its processes.",
 	}
 	rate = &emit.Metric{
 		Name: "gpu.leak.rate", Unit: "By/s", Kind: emit.Gauge, Default: true,

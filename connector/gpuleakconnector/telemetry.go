@@ -53,9 +53,9 @@ type joinCounter struct {
 
 func newJoinCounter(set component.TelemetrySettings) (*joinCounter, error) {
 	points, err := set.MeterProvider.Meter(metadata.ScopeName).Int64Counter("otelcol_gpu_leak_traffic_unjoined", metric.WithUnit("{datapoint}"),
-		metric.WithDescription("Points of traffic and events of applications that are of no process, by reason."))
+		metric.WithDescription("Points of traffic and memory, and events of applications, that are of no process, by reason."))
 	c := &joinCounter{points: points, reasons: map[leak.Unjoined]metric.MeasurementOption{}}
-	for _, why := range []leak.Unjoined{leak.NoProcess, leak.Ambiguous} {
+	for _, why := range []leak.Unjoined{leak.NoProcess, leak.Ambiguous, leak.Contested} {
 		c.reasons[why] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", why.String())))
 	}
 	return c, err

@@ -14,7 +14,8 @@
 //     (traffic.go),
 //   - a robust slope with an interval is found, and tested with regard to ties and to values that hang together
 //     (slope.go, serial.go),
-//   - and it is a leak only if it goes on: a few steps, or a rise that flattens, is memory that is kept, not lost (shape.go).
+//   - and it is a leak only if it goes on: a few steps, or a rise that flattens, is memory that is kept, not lost (shape.go), but more
+//     even ones are a stair that has no end (stairs.go).
 //
 // The verdict changes only when that is found for a while (verdict.go).
 //

@@ -75,6 +75,7 @@ type finding struct {
 	why                 Why     // besides shape
 	kept                float64 // of its slope, after a bend
 	adjusted            bool
+	stair               stair
 	takes               [explanations]float64 // of memory, that traffic explains: bytes by request, or by the whole KV cache
 }
 
@@ -85,7 +86,7 @@ func (j *Judge) Judge(s *Series, now int64, left float64) Result {
 	raw, on, why := conclude(s.found[:last+1], &j.options, left)
 	r := Result{Why: why, Rate: unknown, Exhaustion: unknown, PerServed: math.NaN()}
 	before := s.verdict.state
-	if before == Leaking && raw < Leaking && !s.verdict.over(s.found[:last+1], raw, why) {
+	if before == Leaking && raw < Leaking && !s.verdict.over(s.found[:last+1], raw, why, now) {
 		raw = Leaking
 	}
 	r.State = s.verdict.next(&j.options, raw, now, j.rests(s, now))
@@ -94,6 +95,9 @@ func (j *Judge) Judge(s *Series, now int64, left float64) Result {
 			Rate: max(on.rate.Value, 0), Rise: max(on.rise, 0), Work: j.work(s, now-int64(on.span*1e9)), Bytes: s.last.Value, PerRunning: on.takes[byRunning], PerKV: on.takes[byCache],
 		}
 		s.verdict.proof.Running, s.verdict.proof.Cache = s.traffic()
+	}
+	if r.State == Leaking {
+		s.verdict.proof.climbs(s.found[:last+1], j.options.MinDuration.Seconds(), now)
 	}
 	if on != nil {
 		r.Rate, r.Adjusted, r.Span = on.rate, on.adjusted, time.Duration(on.span*1e9)
@@ -151,7 +155,9 @@ func (j *Judge) find(s *Series, v *view) finding {
 	matters := f.rise > j.options.MinRise*(base+j.sc.median(v.y))
 	if f.kept = 1; matters {
 		f.shape, f.kept = j.sc.shape(v.x, v.y)
+		f.stair = j.sc.stairs(v.x, j.sc.smooth(v.y), v.width)
 	}
+	isStair := f.stair.goesOn(j.options.MinDuration.Seconds())
 	if separate < inseparable {
 		f.why = Traffic
 		return f
@@ -161,6 +167,9 @@ func (j *Judge) find(s *Series, v *view) finding {
 		if rate, p := drift(v.x, v.y); matters && rate.Low > 0 && p < j.options.Alpha/2 {
 			f.rising, f.rate = true, rate
 		}
+	}
+	if !f.rising && isStair {
+		f.rising, f.rate = true, f.stair.rate()
 	}
 	if f.rising && j.returns(s, v, base, f.rise) {
 		f.why = Returning
@@ -203,9 +212,13 @@ func (j *Judge) returns(s *Series, v *view, base, rise float64) bool {
 // urgent is the share of what is left that a rise must have taken before it is trusted to take the rest.
 const urgent = 0.1
 
-// exhausts reports whether nothing would be left before the rise has been seen for long enough, at the least rate that it may have.
+// haste is how many times longer than a rise was seen it may take until nothing is left, for it not to be waited for: a quarter is gone by then.
+const haste = 3
+
+// exhausts reports whether nothing would be left before the rise has been seen for long enough, or so soon that it is better told now, at the
+// least rate that it may have.
 func (f *finding) exhausts(o *Options, left float64) bool {
-	return f.rise >= urgent*(left+f.rise) && left/f.rate.Low < o.MinDuration.Seconds()-f.span
+	return f.rise >= urgent*(left+f.rise) && left/f.rate.Low < max(o.MinDuration.Seconds()-f.span, haste*f.span)
 }
 
 // conclude is what the findings of all levels say together: the state, that which it rests on, if any, and why it is no leak. It
@@ -217,7 +230,7 @@ func conclude(found []finding, o *Options, left float64) (state State, on *findi
 			continue
 		}
 		fine := level < mainLevel
-		now, because := f.state(found[level+1:], &found[min(level, mainLevel)])
+		now, because := f.state(o, found[level+1:], &found[min(level, mainLevel)])
 		switch {
 		case now == Leaking && fine && !f.exhausts(o, left), now != Leaking && fine:
 			continue // too short to say anything
@@ -232,12 +245,14 @@ func conclude(found []finding, o *Options, left float64) (state State, on *findi
 }
 
 // state is what one finding says beside those of longer views, and the one of the shortest that is long enough.
-func (f *finding) state(longer []finding, recent *finding) (State, Why) {
+func (f *finding) state(o *Options, longer []finding, recent *finding) (State, Why) {
 	switch {
 	case !f.rising:
 		return OK, f.why
 	case f.why != Nothing:
 		return Suspect, f.why
+	case f.stair.goesOn(o.MinDuration.Seconds()):
+		return Leaking, Nothing
 	case f.shape != Steady, recent.known && recent.rate.High < f.rate.Value/2:
 		return Plateau, Nothing
 	case f.kept < slowed, len(longer) > 0 && longer[0].known && longer[0].kept < slowed:

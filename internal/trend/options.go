@@ -9,7 +9,8 @@ import (
 
 // Options say what a leak is.
 type Options struct {
-	// MinDuration is how long a rise must have been seen before it is a leak, unless memory is exhausted before. The widths of
+	// MinDuration is how long a rise must have been seen before it is a leak, unless memory is exhausted before, or within three times as long
+	// as it was seen. The widths of
 	// the spans that are looked at follow from it, so series of other options cannot be merged.
 	MinDuration time.Duration
 	// Settle is how long after its beginning a process is not looked at: it loads its model.

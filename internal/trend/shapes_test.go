@@ -91,6 +91,23 @@ func one(bytes, step, at float64) process {
 	}
 }
 
+// stairs grows by a step every so many hours, a tenth of that early or late, for ever.
+func stairs(bytes, step, hours float64) process { return steps(bytes, step, hours, math.Inf(1)) }
+
+// steps grows by so many of them, the first of which comes at any time within as many hours.
+func steps(bytes, step, hours, most float64) process {
+	return func(r *rand.Rand) func(float64) moment {
+		next, now, taken := hours*r.Float64(), bytes, 0.0
+		return func(h float64) moment {
+			for ; h > next && taken < most; taken++ {
+				now += step
+				next += hours * (0.9 + 0.2*r.Float64())
+			}
+			return moment{now, untold, 0}
+		}
+	}
+}
+
 // fills rises towards a level that it never passes, by 63 % in so many hours.
 func fills(bytes, more, hours float64) process {
 	return func(*rand.Rand) func(float64) moment {

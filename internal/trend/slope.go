@@ -46,6 +46,7 @@ type fit struct {
 type scratch struct {
 	slopes, sorted, residuals, ranks, sums, squares, costs []float64
 	order                                                  []int
+	treads                                                 []tread
 	columns                                                [explanations + 2][]float64
 	takes                                                  [explanations]float64 // that traffic was found to explain last
 }

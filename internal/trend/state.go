@@ -53,7 +53,7 @@ func (s *Series) Restore(st SeriesState) error {
 		return fmt.Errorf("state of a series: %d, %d, %d: want at most %d", st.State, st.Least, st.Most, Leaking)
 	}
 	for _, v := range [...]float64{st.Last.Value, st.Low.Value, st.First.Bytes, st.First.Running, st.Proof.Work, st.Proof.Bytes, st.Proof.Rate, st.Proof.Rise,
-		st.Proof.Running, st.Proof.Cache, st.Proof.PerRunning, st.Proof.PerKV} {
+		st.Proof.Running, st.Proof.Cache, st.Proof.PerRunning, st.Proof.PerKV, st.Proof.Every} {
 		if !valid(v) {
 			return fmt.Errorf("values %v, %v, sums %v, %v and what a leak was found by %v: want finite numbers, not below 0", st.Last.Value, st.Low.Value, st.First.Bytes, st.First.Running, st.Proof)
 		}

@@ -36,6 +36,18 @@ type proof struct {
 	Bytes             float64
 	Running, Cache    float64 // of traffic
 	PerRunning, PerKV float64 // bytes that traffic was found to take
+	Every             float64 // seconds from one step of a stair to the next; 0 where it is none
+	Step              int64   // when the last one was
+}
+
+// climbs notes how far a stair has come.
+func (p *proof) climbs(found []finding, minDuration float64, now int64) {
+	for level := range found {
+		if f := &found[level]; f.known && f.why == Nothing && f.stair.goesOn(minDuration) {
+			p.Every, p.Step = f.stair.every, max(p.Step, now-int64(f.stair.since*1e9))
+			return // of the finest cells
+		}
+	}
 }
 
 // idle is how many times the work that a leak was found by has to be done without one before it is over: one that follows requests rests
@@ -43,8 +55,11 @@ type proof struct {
 const idle = 2
 
 // over reports whether there is evidence that a leak has ended: that memory grows no more, or not half as fast. That no growth can be proved now is none:
-// where traffic rises or falls as steadily as time goes by, nothing can be told for hours.
-func (v *verdict) over(found []finding, now State, why Why) bool {
+// where traffic rises or falls as steadily as time goes by, nothing can be told for hours. Nor is it any that a stair is level between two steps.
+func (v *verdict) over(found []finding, now State, why Why, at int64) bool {
+	if p := &v.proof; why != Returning && float64(at-p.Step)*1e-9 < overdue*p.Every {
+		return false
+	}
 	if now == Plateau || why == Returning {
 		return true
 	}

@@ -10,6 +10,7 @@ type view struct {
 	known    int     // cells whose traffic is known
 	at       int64   // when it begins
 	span     float64 // seconds from begin to end
+	width    float64 // seconds of a cell
 }
 
 // view fills v with the cells of a level that begin at or after a time, which loading a model has ended.
@@ -22,6 +23,7 @@ func (j *Judge) view(s *Series, level uint8, from int64, v *view) {
 	var hasRunning, hasCache bool
 	first, complete := start(s.newest, level), s.newest>>level<<level
 	seconds := float64(j.width) * 1e-9
+	v.width = float64(int64(1)<<level) * seconds
 	for i := 0; i < len(s.cells); {
 		c := s.cells[i]
 		i++

@@ -108,7 +108,7 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	assert.Contains(t, story, "llm:chat:ttft:p95 was")
 
 	lost, back := at("the replica of .* begins to lose memory of its GPU"), at("somebody restarts the replica of cloud.region=us-east-1, device.type=a100, model.version=v1$")
-	found, gone := at("LEAK: process 4194206 leaks"), at("LEAK OVER: process 4194206: the process has ended$")
+	found, gone := at("LEAK in the replica of cloud.region=us-east-1, .*: process 4194206\\b"), at("LEAK OVER in the replica of cloud.region=us-east-1, .*: process 4194206: the process has ended$")
 	assert.True(t, lost < found && found < back && back < gone, story)
 	assert.Less(t, at("that is the whole story"), (150 * time.Second).Seconds())
 	flat := strings.Join(strings.Fields(story), " ")

@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -132,11 +133,21 @@ func (r *Rule) covers(other *Rule) bool {
 	return len(r.When) > 0
 }
 
+// placeholder is a word in braces, which no $ makes one of the shell's.
+var placeholder = regexp.MustCompile(`(?:^|[^$])(\{[\pL_][\pL\pN_.:-]*\})`)
+
 func (r *Rule) check(at string) error {
 	var errs []error
 	for key, text := range map[string]string{"cause": r.Cause, "text": r.Text, "verify": r.Verify} {
 		if strings.TrimSpace(text) == "" {
 			errs = append(errs, fmt.Errorf("%s: %s: must not be empty", at, key))
+		}
+	}
+	for _, in := range []struct{ key, text string }{{"text", r.Text}, {"verify", r.Verify}} {
+		for _, found := range placeholder.FindAllStringSubmatch(in.text, -1) {
+			if name := found[1]; name != "{pid}" && name != "{device}" {
+				errs = append(errs, fmt.Errorf("%s: %s: %s: unknown placeholder %s: write {pid} or {device}, or a space after a brace that is none", at, r.Cause, in.key, name))
+			}
 		}
 	}
 	if len(r.When) == 0 {

@@ -76,6 +76,12 @@ func TestRulesOfAFileStandBeforeTheBuiltinOnes(t *testing.T) {
 	f(`rules: [{cause: a, when: {gpu: rising, live: up}, text: x, verify: y}]`, `unknown fact "gpu"`, `when: live: "up": write rising, flat or unknown`)
 	f(`rules: [{cause: a, wen: {}}]`, "field wen not found")
 	f(`rules: [{cause: a, when: {live: [flat]}}]`, "rules.yaml: ", "a rule has cause, when, text and verify")
+	f(`rules: [{cause: a, when: {live: flat}, text: "{PID} on {gpu}", verify: "kill {pid}"}]`,
+		"rules.yaml: rules[0]: a: text: unknown placeholder {PID}: write {pid} or {device}", "rules[0]: a: text: unknown placeholder {gpu}")
+	f(`rules: [{cause: a, when: {live: flat}, text: x, verify: "ps {Pid}"}]`, "rules[0]: a: verify: unknown placeholder {Pid}")
+	write(`rules: [{cause: a, when: {live: flat}, text: "{pid}{device}", verify: "echo ${HOME} {pid} | awk '{ print }' | jq '.a | {b: .c}'"}]`)
+	_, err = Read(path)
+	require.NoError(t, err)
 	f("", "rules.yaml: rules: must have at least one rule")
 	f("rules:", "rules.yaml: rules: must have at least one rule")
 	f(`rules: [{cause: a, when: {live: flat}, text: x, verify: y}, {cause: b, when: {live: flat, process: rising}, text: x, verify: y}]`,

@@ -83,17 +83,22 @@ func (b *budget) rate() float64 {
 }
 
 // spent is in how many seconds the first budget of a promise is spent if it burns on as it does; +Inf where none is. One that burns at 1 or
-// below is never: as much leaves the window as comes in.
-func (b budgets) spent(slo string, window time.Duration, at int64) float64 {
-	first := math.Inf(1)
+// below is never: as much leaves the window as comes in. One that is spent already is not spent again, and where all are, already is true.
+func (b budgets) spent(slo string, window time.Duration, at int64) (first float64, already bool) {
+	first = math.Inf(1)
+	spent, left := 0, 0
 	for _, of := range b[slo] {
-		switch rate := of.rate(); {
-		case at-of.heard > budgetTTL || math.IsNaN(of.remaining):
-		case of.remaining <= 0:
-			return 0
-		case rate > 1:
+		if at-of.heard > budgetTTL || math.IsNaN(of.remaining) {
+			continue
+		}
+		if of.remaining <= 0 {
+			spent++
+			continue
+		}
+		left++
+		if rate := of.rate(); rate > 1 {
 			first = min(first, of.remaining*window.Seconds()/rate)
 		}
 	}
-	return first
+	return first, spent > 0 && left == 0
 }

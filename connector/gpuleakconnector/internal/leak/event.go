@@ -3,6 +3,7 @@
 package leak
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -33,6 +34,7 @@ type Event struct {
 	Adjusted                                                                         bool
 	Cause, Explanation, Verify, Text                                                 string
 	Promises                                                                         []Promise // that it will break, the first one first
+	Whole                                                                            bool      // it is of a device, of whose processes nothing is told
 }
 
 // opened is a leak that is open.
@@ -59,7 +61,7 @@ func (f *Fleet) openOrClose(p *Process, at int64) {
 		p.leaks++
 		p.open = &opened{ID: identify(p), At: at, Device: worst.Device}
 		f.put(f.event(p, worst, at, true, ""))
-	case worst == nil && p.open != nil:
+	case worst == nil && p.open != nil && !f.holds(p, at):
 		f.end(p, at, "memory does not grow any more")
 	}
 }
@@ -75,7 +77,7 @@ func (f *Fleet) end(p *Process, at int64, why string) {
 func identify(p *Process) string {
 	since := int64(math.MaxInt64)
 	for _, place := range p.places {
-		for _, s := range []*trend.Series{&place.used, &place.live} {
+		for _, s := range []*trend.Series{&place.used, &place.live, place.alone()} {
 			if at := s.Since(); at != 0 {
 				since = min(since, at)
 			}
@@ -83,6 +85,14 @@ func identify(p *Process) string {
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %d", p.Host, p.PID, p.Device, since, p.leaks))
 	return hex.EncodeToString(sum[:12])
+}
+
+// alone is the memory of the whole device where that is judged, and else one of which nothing is known.
+func (p *Place) alone() *trend.Series {
+	if p.whole {
+		return &p.device
+	}
+	return &trend.Series{}
 }
 
 func (f *Fleet) put(ev Event) {
@@ -121,7 +131,7 @@ func (f *Fleet) event(p *Process, place *Place, at int64, isOpen bool, why strin
 		Memory: place.Memory(), Left: known(place.left), Rate: known(r.Rate.Value), RateLow: known(r.Rate.Low), RateHigh: known(r.Rate.High),
 		Exhaustion: known(r.Exhaustion.Value), ExhaustionLow: known(r.Exhaustion.Low), ExhaustionHigh: known(r.Exhaustion.High),
 		PerRequest: known(r.PerRequest), PerRequestFirst: known(r.PerRequestFirst), PerServed: known(r.PerServed),
-		Span: r.Span, Adjusted: r.Adjusted, CacheFree: -1,
+		Span: r.Span, Adjusted: r.Adjusted, CacheFree: -1, Whole: place.whole,
 	}
 	if len(p.load.cache) > 0 {
 		ev.CacheFree = max(1-greatest(p.load.cache), 0)
@@ -142,14 +152,18 @@ func (f *Fleet) event(p *Process, place *Place, at int64, isOpen bool, why strin
 // text says it in words.
 func text(ev *Event) string {
 	var b strings.Builder
-	if ev.Process.PID == "" {
+	switch {
+	case ev.Whole:
+		fmt.Fprintf(&b, "memory of device %s, of whose processes nothing is told,", ev.Device)
+	case ev.Process.PID == "":
 		fmt.Fprintf(&b, "memory of no visible process on device %s", ev.Device)
-	} else {
+	default:
 		fmt.Fprintf(&b, "process %s", ev.Process.PID)
 		if ev.Executable != "" {
 			fmt.Fprintf(&b, " (%s)", ev.Executable)
 		}
 	}
+	b.WriteString(ev.in())
 	fmt.Fprintf(&b, " leaks %s an hour, between %s and %s, as seen over %s", amount(3600*ev.Rate), amount(3600*ev.RateLow), amount(3600*ev.RateHigh), ev.Span.Round(time.Minute))
 	if ev.Adjusted {
 		b.WriteString(", at equal traffic")
@@ -166,14 +180,10 @@ func text(ev *Event) string {
 	}
 	if len(ev.Promises) > 0 {
 		first := ev.Promises[0]
-		switch {
-		case first.Within > 0:
+		if first.By == ByBurn {
+			fmt.Fprintf(&b, "; %s breaks in %s at the present burn rate", first.ID, hours(first.Within))
+		} else {
 			fmt.Fprintf(&b, "; it will break %s in %s", first.ID, hours(first.Within))
-		default:
-			fmt.Fprintf(&b, "; %s is broken already", first.ID)
-		}
-		if first.By == ByBurn && first.Within > 0 {
-			b.WriteString(", at the present burn rate")
 		}
 		if more := len(ev.Promises) - 1; more > 0 {
 			fmt.Fprintf(&b, ", and %d more", more)
@@ -185,21 +195,55 @@ func text(ev *Event) string {
 	return b.String()
 }
 
+// in says where a process, or a device, is, as far as that is known: its pod, or else its container, and its host.
+func (ev *Event) in() (where string) {
+	of := map[string]string{}
+	for _, l := range ev.Labels {
+		of[l.Key] = l.Value
+	}
+	const short = 12 // as container runtimes print them
+	switch pod, container := of["k8s.pod.name"], of["container.id"]; {
+	case pod != "" && of["k8s.namespace.name"] != "":
+		where = " in pod " + of["k8s.namespace.name"] + "/" + pod
+	case pod != "":
+		where = " in pod " + pod
+	case container != "":
+		where = " in container " + container[:min(len(container), short)]
+	}
+	if host := cmp.Or(of["host.name"], of["k8s.node.name"], ev.Process.Host); host != "" {
+		where += " on " + host
+	}
+	return where
+}
+
+// amount writes bytes in the unit of which there is about one at least, so that there are never more than three digits before the point.
 func amount(bytes float64) string {
 	for _, unit := range []struct {
 		name string
 		size float64
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if math.Abs(bytes) >= unit.size {
-			return fmt.Sprintf("%.3g %s", bytes/unit.size, unit.name)
+	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if math.Abs(bytes) >= 999.5*unit.size/1024 {
+			return three(bytes/unit.size) + " " + unit.name
 		}
 	}
 	return fmt.Sprintf("%.0f B", bytes)
 }
 
-func hours(seconds float64) string {
-	if seconds < 2*3600 {
-		return fmt.Sprintf("%.0f minutes", seconds/60)
+// three writes three digits, or all that stand before the point.
+func three(v float64) string {
+	if math.Abs(v) >= 999.5 {
+		return fmt.Sprintf("%.0f", v)
 	}
-	return fmt.Sprintf("%.3g hours", seconds/3600)
+	return fmt.Sprintf("%.3g", v)
+}
+
+func hours(seconds float64) string {
+	switch {
+	case seconds < 2*3600:
+		return fmt.Sprintf("%.0f minutes", seconds/60)
+	case seconds < 999.5*3600:
+		return three(seconds/3600) + " hours"
+	default:
+		return three(seconds/86400) + " days"
+	}
 }

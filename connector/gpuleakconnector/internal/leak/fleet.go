@@ -36,6 +36,8 @@ type Options struct {
 	// host says something.
 	MaxProcesses int
 	TTL          time.Duration
+	// Contested is called once for each process under whose id another one tells memory.
+	Contested func(p *Process, by *Where)
 	// Judged is called for each that was judged, and Gone for each of which nothing more is said.
 	Judged, Gone func(p *Place, at int64)
 }
@@ -74,7 +76,11 @@ type Process struct {
 	Names      Names
 	Labels     []Label
 	said       *Where // who it is, as the last point of the driver said, or of its allocations where there is none
-	driver     bool   // the driver tells of it
+	saidAt     int64  // when that was
+	contested  bool
+	misses     misses
+	told       int64 // of a device: when a process told memory on it last
+	driver     bool  // the driver tells of it
 	places     []*Place
 	load       load
 	objects    [3]trend.Series // engines, contexts, blocks
@@ -97,6 +103,7 @@ type Place struct {
 	Promises, Promised []Promise
 	used, live         trend.Series
 	device             trend.Series // memory in use of the whole device, where this is one
+	whole              bool         // which is judged, since nothing is told of processes on it
 	heard              int64
 	left               float64 // at the last verdict
 }
@@ -212,8 +219,13 @@ func (f *Fleet) quiet(at, until int64) int64 {
 // take gives a point to what it is about.
 func (f *Fleet) take(o *observation) {
 	switch o.kind {
+	case Missed:
+		f.missed(o)
 	case Used, Live:
 		p := f.process(o)
+		if p == nil || o.kind == Live && o.at <= p.misses.last {
+			return
+		}
 		place := p.place(o.where.Device)
 		p.heard, place.heard = max(p.heard, o.at), max(place.heard, o.at)
 		of := &place.used
@@ -234,20 +246,26 @@ func (f *Fleet) take(o *observation) {
 }
 
 // process is that of a point, a new one where it is not known or another program or container has its PID now. Who it is, the driver's
-// points say where there are any: what the two say need not be spelled alike.
+// points say where there are any: what the two say need not be spelled alike. It is nil where another one goes on under its PID.
 func (f *Fleet) process(o *observation) *Process {
 	w := o.where
 	id := ID{Host: w.Host, PID: w.PID}
 	p := f.processes[id]
-	if p != nil && (p.said == w || o.kind == Live && p.driver) {
+	if p != nil && o.kind != Used && p.driver {
+		return p
+	}
+	if p != nil && p.said == w {
+		p.saidAt = max(p.saidAt, o.at)
 		return p
 	}
 	if p != nil && p.driver == (o.kind == Used) {
-		switch {
-		case differ(p.Executable, w.Executable):
+		switch program, container := differ(p.Executable, w.Executable), differ(p.Names.Container, w.Names.Container); {
+		case (program || container) && f.contests(p, o):
+			return nil
+		case program:
 			f.forget(p, o.at, "another program has its process id now")
 			p = nil
-		case differ(p.Names.Container, w.Names.Container):
+		case container:
 			f.forget(p, o.at, "another container has its process id now")
 			p = nil
 		}
@@ -256,7 +274,7 @@ func (f *Fleet) process(o *observation) *Process {
 		p = unheard(id, o.at)
 		f.processes[id] = p
 	}
-	p.said, p.driver = w, o.kind == Used
+	p.said, p.saidAt, p.driver = w, max(p.saidAt, o.at), o.kind == Used
 	if w.Executable != "" {
 		p.Executable = w.Executable
 	}

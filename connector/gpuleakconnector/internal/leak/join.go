@@ -24,7 +24,7 @@ const (
 	byRelation
 )
 
-// Unjoined says why traffic is of no process.
+// Unjoined says why traffic, or memory, is of no process.
 type Unjoined uint8
 
 const (
@@ -33,10 +33,12 @@ const (
 	NoProcess
 	// Ambiguous: it may be of one or of another.
 	Ambiguous
+	// Contested: it is memory under the process id of another process that goes on.
+	Contested
 	unjoinedReasons
 )
 
-func (u Unjoined) String() string { return [...]string{"", "no_process", "ambiguous"}[u] }
+func (u Unjoined) String() string { return [...]string{"", "no_process", "ambiguous", "contested"}[u] }
 
 // Unjoined calls a function with how many points of traffic were of no process so far, by reason.
 func (f *Fleet) Unjoined(told func(why Unjoined, n uint64)) {

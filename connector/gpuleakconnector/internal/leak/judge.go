@@ -13,20 +13,16 @@ import (
 // judgeAll says what there is to say of everybody at a time.
 func (f *Fleet) judgeAll(at int64) {
 	devices, newest := map[ID]cause.Seen{}, f.newest()
+	f.noteProcesses(at)
 	for _, d := range sorted(f.devices) {
 		if f.silent(d, at, newest, "nothing more is heard of the device") {
 			continue
 		}
 		place := d.places[0]
 		place.left = d.limit - d.used
-		_, devices[d.ID] = f.look(&place.device, at, place.left)
-		if place.used.Since() == 0 {
-			continue // it is only known how much there is
-		}
-		var facts cause.Facts
-		place.Result, facts.Unattributed = f.look(&place.used, at, place.left)
-		f.explain(place, facts)
-		f.tell(d, at)
+		var result trend.Result
+		result, devices[d.ID] = f.look(&place.device, at, place.left)
+		f.judgeDevice(d, at, result, devices[d.ID])
 	}
 	for _, p := range sorted(f.processes) {
 		if f.silent(p, at, newest, "the process has ended") {
@@ -40,7 +36,8 @@ func (f *Fleet) judgeAll(at int64) {
 			_, *seen = f.look(&p.objects[i], at, math.NaN())
 		}
 		whole := p.whole()
-		if whole != nil {
+		counts := f.counts(p, at)
+		if whole != nil && counts {
 			_, objects.Live = f.look(&whole.live, at, math.NaN())
 		}
 		for _, place := range p.places {
@@ -53,18 +50,27 @@ func (f *Fleet) judgeAll(at int64) {
 				place.left, facts.Device = of.limit-of.used, devices[id]
 			}
 			live, seen := f.look(&place.live, at, place.left)
+			if !counts {
+				live, seen = trend.Result{Rate: unknown, Exhaustion: unknown, PerServed: math.NaN(), PerRequest: math.NaN(), PerRequestFirst: math.NaN()}, cause.Unknown
+			}
 			if place.live.Since() != 0 {
 				facts.Live = seen
 			}
+			before := place.Result
 			place.Result, facts.Process = f.look(&place.used, at, place.left)
 			if place.used.Since() == 0 {
-				place.Result = live
+				if place.Result = live; before.State == trend.Leaking && !counts {
+					place.Result = before // nobody can tell
+				}
 			}
 			f.explain(place, facts)
 		}
 		f.tell(p, at)
 	}
 }
+
+// unknown is an estimate of what nobody knows.
+var unknown = trend.Estimate{Value: math.NaN(), Low: math.NaN(), High: math.NaN()}
 
 // silence is how long a host of which nothing at all is heard is waited for: its collector is being replaced, or cannot be reached.
 const silence = 24 * time.Hour
@@ -177,7 +183,10 @@ func (f *Fleet) forget(p *Process, at int64, why string) {
 // Memory is what was heard last of the memory of a place.
 func (p *Place) Memory() float64 {
 	_, bytes := p.used.Last()
-	if p.used.Since() == 0 {
+	switch {
+	case p.whole:
+		_, bytes = p.device.Last()
+	case p.used.Since() == 0:
 		_, bytes = p.live.Last()
 	}
 	return bytes
@@ -187,4 +196,4 @@ func (p *Place) Memory() float64 {
 func (p *Place) Left() float64 { return p.left }
 
 // Judged reports whether there is memory of which something is said.
-func (p *Place) Judged() bool { return p.used.Since() != 0 || p.live.Since() != 0 }
+func (p *Place) Judged() bool { return p.used.Since() != 0 || p.live.Since() != 0 || p.whole }

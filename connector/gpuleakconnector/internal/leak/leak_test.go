@@ -122,7 +122,7 @@ func TestTheProcessThatLeaksIsTold(t *testing.T) {
 	assert.InEpsilon(t, 30.0/0.4, ev.Exhaustion/3600, 0.15)
 	assert.Equal(t, "not_returned", ev.Cause)
 	assert.Equal(t, "nvidia-smi --id=GPU-0 --query-compute-apps=pid,used_memory --format=csv -l 60, while traffic is held back", ev.Verify)
-	assert.Regexp(t, `^process 71 \(python3\) leaks 4\d\d MiB an hour, between .* and .*, as seen over 3h\S+; it holds 41\.\d GiB; nothing is left in \d\d\S* hours \(.*\)\. What the driver holds for process 71 grows`, ev.Text)
+	assert.Regexp(t, `^process 71 \(python3\) on a leaks 4\d\d MiB an hour, between .* and .*, as seen over 3h\S+; it holds 41\.\d GiB; nothing is left in \d\d\S* hours \(.*\)\. What the driver holds for process 71 grows`, ev.Text)
 	assert.Equal(t, trend.Leaking, r.last("71", "GPU-0").state)
 	assert.Equal(t, trend.OK, r.last("72", "GPU-0").state)
 

@@ -42,7 +42,7 @@ const maxPromises = 20
 
 // breaks are the promises that a leak will break: those on memory per request when that has grown to what was promised, at the traffic of
 // now, and all of the service when nothing of the device is left, be it for its KV cache or for a request. Where a budget is spent before at
-// the present burn, it is then.
+// the present burn, it is then. What is broken already, by whatever that was, a leak does not break.
 func (f *Fleet) breaks(p *Place, all []Objective, at int64) (broken []Promise) {
 	r := &p.Result
 	for i := range all {
@@ -53,14 +53,18 @@ func (f *Fleet) breaks(p *Place, all []Objective, at int64) (broken []Promise) {
 			}
 		}
 		mine := o.Service != "" && o.Service == p.Of.Service
+		burnt, already := f.budgets.spent(o.ID, o.Window, at)
+		if already || o.PerRequest > 0 && r.PerRequest >= o.PerRequest {
+			continue
+		}
 		if o.PerRequest > 0 && r.PerRequest > 0 && r.Rate.Value > 0 && (mine || p.Of.Service == "") {
-			sooner(max((o.PerRequest/r.PerRequest-1)*p.Memory()/r.Rate.Value, 0), ByMemory)
+			sooner((o.PerRequest/r.PerRequest-1)*p.Memory()/r.Rate.Value, ByMemory)
 		}
 		if mine && o.PerRequest == 0 && r.Exhaustion.Known() {
 			sooner(r.Exhaustion.Value, ByExhaustion)
 		}
 		if mine {
-			sooner(f.budgets.spent(o.ID, o.Window, at), ByBurn)
+			sooner(burnt, ByBurn)
 		}
 		if !math.IsInf(first.Within, 1) {
 			broken = append(broken, first)

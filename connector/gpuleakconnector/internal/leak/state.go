@@ -60,10 +60,14 @@ type ProcessState struct {
 	Labels      []Label
 	Driver      bool
 	Heard       int64
+	SaidAt      int64 // when it was said last who it is
+	Told        int64 // of a device: when a process told memory on it last
+	Missed      map[uint64]float64
+	MissedAt    int64
 	Limit, Used float64 // below 0 where they are not known
 	Open        *opened
 	Leaks       uint32
-	Told        [3]Told
+	Traffic     [3]Told
 	Running, KV map[uint64]Load
 	Counts      [3]float64
 	Objects     [3]trend.SeriesState
@@ -76,6 +80,7 @@ type PlaceState struct {
 	Device, Cause        string
 	Heard                int64
 	Used, Live, OfDevice trend.SeriesState
+	Whole                bool
 }
 
 // Shards is how many parts of a checkpoint the processes are in.
@@ -116,8 +121,9 @@ func (f *Fleet) State() (Head, map[int][]ProcessState) {
 
 func (p *Process) state() ProcessState {
 	st := ProcessState{
-		ID: p.ID, Program: p.Executable, Service: p.Service, Names: p.Names, Labels: p.Labels, Driver: p.driver, Heard: p.heard, Limit: orBelow(p.limit), Used: orBelow(p.used),
-		Leaks: p.leaks, Told: p.load.told, Running: clone(p.load.running), KV: clone(p.load.cache), Counts: p.counts,
+		ID: p.ID, Program: p.Executable, Service: p.Service, Names: p.Names, Labels: p.Labels, Driver: p.driver, Heard: p.heard, SaidAt: p.saidAt, Told: p.told,
+		Missed: clone(p.misses.calls), MissedAt: p.misses.last, Limit: orBelow(p.limit), Used: orBelow(p.used),
+		Leaks: p.leaks, Traffic: p.load.told, Running: clone(p.load.running), KV: clone(p.load.cache), Counts: p.counts,
 	}
 	if p.open != nil {
 		o := *p.open
@@ -127,7 +133,7 @@ func (p *Process) state() ProcessState {
 		st.Objects[i] = p.objects[i].State()
 	}
 	for _, place := range p.places {
-		at := PlaceState{Device: place.Device, Heard: place.heard, Used: place.used.State(), Live: place.live.State(), OfDevice: place.device.State()}
+		at := PlaceState{Device: place.Device, Heard: place.heard, Used: place.used.State(), Live: place.live.State(), OfDevice: place.device.State(), Whole: place.whole}
 		if place.Cause != nil {
 			at.Cause = place.Cause.Cause
 		}
@@ -196,9 +202,10 @@ func (f *Fleet) restoreJoins(h Head) error {
 func (f *Fleet) restore(st *ProcessState) (*Process, error) {
 	p := &Process{
 		ID: st.ID, Executable: st.Program, Service: st.Service, Names: st.Names, Labels: st.Labels, driver: st.Driver, heard: st.Heard, open: st.Open, leaks: st.Leaks,
-		limit: orNaN(st.Limit), used: orNaN(st.Used), load: load{told: st.Told, running: st.Running, cache: st.KV}, counts: st.Counts,
+		limit: orNaN(st.Limit), used: orNaN(st.Used), load: load{told: st.Traffic, running: st.Running, cache: st.KV}, counts: st.Counts,
+		saidAt: st.SaidAt, told: st.Told, misses: misses{st.Missed, st.MissedAt},
 	}
-	if st.ID.PID == "" && len(st.Places) == 0 || max(len(st.Running), len(st.KV)) > maxLoads {
+	if st.ID.PID == "" && len(st.Places) == 0 || max(len(st.Running), len(st.KV), len(st.Missed)) > maxLoads {
 		return nil, fmt.Errorf("%d places, %d and %d series of traffic: want one at least of a device, and at most %d", len(st.Places), len(st.Running), len(st.KV), maxLoads)
 	}
 	for i := range st.Objects {
@@ -208,7 +215,7 @@ func (f *Fleet) restore(st *ProcessState) (*Process, error) {
 	}
 	for _, at := range st.Places {
 		place := p.place(at.Device)
-		place.heard = at.Heard
+		place.heard, place.whole = at.Heard, at.Whole
 		for i := range f.options.Rules {
 			if r := &f.options.Rules[i]; r.Cause == at.Cause && place.Cause == nil {
 				place.Cause = r
@@ -223,8 +230,8 @@ func (f *Fleet) restore(st *ProcessState) (*Process, error) {
 	return p, nil
 }
 
-func clone(m map[uint64]Load) map[uint64]Load {
-	to := make(map[uint64]Load, len(m))
+func clone[V any](m map[uint64]V) map[uint64]V {
+	to := make(map[uint64]V, len(m))
 	maps.Copy(to, m)
 	return to
 }

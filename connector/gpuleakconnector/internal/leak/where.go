@@ -12,6 +12,8 @@ const (
 	Used Kind = iota
 	// Live is what a process has allocated and not freed.
 	Live
+	// Missed is how many of its calls were missed, of which Live is the sum.
+	Missed
 	// Limit and DeviceUsed are how much memory a device has and how much of it is in use.
 	Limit
 	DeviceUsed
@@ -35,7 +37,7 @@ const (
 // names reports whether a place says what a point of the kind is about.
 func (k Kind) names(w *Where) bool {
 	switch k {
-	case Used, Live:
+	case Used, Live, Missed:
 		return w.PID != ""
 	case Limit, DeviceUsed, Unattributed:
 		return w.Device != ""
