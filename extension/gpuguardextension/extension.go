@@ -190,7 +190,7 @@ func (e *gpuGuard) sweep() {
 		all = s.Processes()
 	})
 	for _, p := range all {
-		if process.Start(p.PID) != p.StartTime {
+		if process.Ended(p.PID, p.StartTime) {
 			e.tell(func(s *watch.State, now int64) { s.Gone(p, now) })
 		}
 	}

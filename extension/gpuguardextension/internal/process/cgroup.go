@@ -18,7 +18,7 @@ const maxMembers = 4096
 
 // Group is the folder of the control group of a process, in version 2.
 func (t *Table) Group(pid int) (string, error) {
-	content, err := read(pid, "cgroup")
+	content, err := read(t.folder(pid), "cgroup")
 	if err != nil {
 		return "", err
 	}
@@ -28,7 +28,7 @@ func (t *Table) Group(pid int) (string, error) {
 		return "", errors.New("the process is in no control group of version 2")
 	case path == "/":
 		return "", errors.New("the process is in the root of all control groups")
-	case path != filepath.Clean(path) || strings.HasPrefix(path, "/.."):
+	case path != filepath.Clean(path) || outside(path):
 		return "", fmt.Errorf("control group %s is outside of what the Collector sees", path)
 	}
 	folder := filepath.Join(t.opts.CgroupRoot, path)
