@@ -60,7 +60,7 @@ func (e *gpuGuard) listen(now time.Time) {
 		h.partial = true
 		e.log.Warn(partly)
 	}
-	if unplaced > 0 && !h.unplaced {
+	if unplaced > 0 && !read && !h.unplaced {
 		h.unplaced = true
 		e.log.Warn("it is not known on which device these processes hold memory, so that it counts for none: let nvidia_gpu tell the guard, too, or set device_count: 1 where there is only one",
 			zap.Int("processes", unplaced))

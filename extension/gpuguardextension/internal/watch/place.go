@@ -74,7 +74,7 @@ func (s *State) placeAndWeigh(at, now int64) {
 
 // limit is the memory of a device; 0: not known.
 func (s *State) limit(d *device) uint64 {
-	if d.total != 0 {
+	if d.total != 0 || d == s.nowhere {
 		return d.total
 	}
 	return s.opts.DeviceMemory

@@ -109,16 +109,28 @@ func (s *State) leaker(v *verdict, named map[int][]*process, now int64) (who *pr
 		if p.started == 0 || p.started >= v.At {
 			continue
 		}
-		for _, d := range s.devices {
+		of := func(d *device) {
 			if v.Device != "" && v.Device != d.id && (d.id != anonymous || v.Host == "") {
-				continue
+				return
 			}
 			if held := s.held(p, d, now); held > most {
 				who, where, most = p, d, held
 			}
 		}
+		for _, d := range s.devices {
+			of(d)
+		}
+		of(s.nowhere)
 	}
 	return who, where
+}
+
+// find is a device by its id; without one, it is nowhere.
+func (s *State) find(id string) *device {
+	if d := s.devices[id]; d != nil || id != anonymous {
+		return d
+	}
+	return s.nowhere
 }
 
 // named are the processes whose PIDs verdicts name.
@@ -138,7 +150,7 @@ func (s *State) named() map[int][]*process {
 // held is what a process holds of a device: what a reading that is not stale says, or leaves for it if it does not name it, and what its
 // live bytes have changed since; else these.
 func (s *State) held(p *process, d *device, now int64) uint64 {
-	l, on := &p.live, p.live.on == d
+	l, on := &p.live, p.live.on == d || p.live.on == nil && d == s.nowhere
 	if d.read.heldAt == 0 || now-d.read.heldAt > int64(s.opts.StaleAfter) {
 		if on {
 			return l.bytes
@@ -185,7 +197,7 @@ func (s *State) Next(now int64) (next int64) {
 
 // Candidates are the processes on which a trigger can act, in the order of the PIDs.
 func (s *State) Candidates(t *Trigger, now int64) (all []Candidate) {
-	d := s.devices[t.Device]
+	d := s.find(t.Device)
 	if d == nil {
 		return nil
 	}
@@ -213,7 +225,7 @@ func (s *State) Candidates(t *Trigger, now int64) (all []Candidate) {
 
 // Holds says whether there is still a reason to act on a process.
 func (s *State) Holds(t *Trigger, id gpuwatch.Process, now int64) bool {
-	p, d := s.processes[id], s.devices[t.Device]
+	p, d := s.processes[id], s.find(t.Device)
 	if p == nil || d == nil || s.held(p, d, now) == 0 {
 		return false
 	}

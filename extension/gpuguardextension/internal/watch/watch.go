@@ -55,6 +55,7 @@ type State struct {
 	devices   map[string]*device
 	processes map[gpuwatch.Process]*process
 	leaks     map[string]*verdict
+	nowhere   *device // that of live bytes of which nobody knows where they are: a process can leak them all the same
 	beyond    Beyond
 	crowded   bool // there are devices that there was no room for, so that no other one is the only one
 	look      bool // there may be something to decide
@@ -128,7 +129,7 @@ type verdict struct {
 
 // New returns a State that knows nothing.
 func New(o Options) *State {
-	return &State{opts: o, devices: map[string]*device{}, processes: map[gpuwatch.Process]*process{}, leaks: map[string]*verdict{}}
+	return &State{opts: o, devices: map[string]*device{}, processes: map[gpuwatch.Process]*process{}, leaks: map[string]*verdict{}, nowhere: &device{}}
 }
 
 // Sizes are how many devices, processes and leaks are remembered.

@@ -498,6 +498,28 @@ func TestAVerdictWithoutAHostWaitsForItsProcess(t *testing.T) {
 	assert.Equal(t, []string{"x"}, r.due())
 }
 
+// Scenario: live bytes alone are told, and of no device. Guarantees: a leak is a reason all the same, and nothing else is.
+func TestALeakOfADeviceThatIsNotKnownIsAReason(t *testing.T) {
+	r := newRig(t, nil)
+	r.lives(1, "", 20)
+	r.lives(2, "", 90)
+	r.wait(10)
+	assert.Empty(t, r.due())
+	require.True(t, r.Leak(gpuwatch.Leak{ID: "x", Open: true, PID: 1, At: r.now}, r.now))
+	due := r.Due(r.now)
+	require.Len(t, due, 1)
+	assert.Empty(t, due[0].Device)
+	assert.Zero(t, due[0].Total)
+	got := r.Candidates(&due[0], r.now)
+	require.Len(t, got, 1)
+	assert.Equal(t, pid(1), got[0].Process)
+	assert.Equal(t, 20*gib, got[0].Held)
+	assert.True(t, r.Holds(&due[0], pid(1), r.now))
+	r.lives(1, "", 0)
+	assert.False(t, r.Holds(&due[0], pid(1), r.now))
+	assert.Empty(t, r.due())
+}
+
 func TestALeakIsNoReasonUnlessItIsToBe(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.OnLeak = false })
 	r.reads(gpu, 50, holds(1, 20))
