@@ -41,5 +41,5 @@ func (e *engine) tellGuard(ev *leak.Event) {
 	if err != nil {
 		pid = 0
 	}
-	e.guard.Leak(gpuwatch.Leak{ID: ev.ID, Open: ev.Opened, Host: ev.Process.Host, PID: pid, Device: ev.Device, Cause: ev.Cause, At: ev.Time})
+	e.guard.Leak(gpuwatch.Leak{ID: ev.ID, Open: ev.Opened, Host: ev.Process.Host, PID: pid, Device: ev.Device, Executable: ev.Executable, Cause: ev.Cause, At: ev.Time})
 }

@@ -33,7 +33,7 @@ func TestAGuardIsToldOfALeak(t *testing.T) {
 	got := h.leaks[0]
 	assert.NotEmpty(t, got.ID)
 	assert.Greater(t, got.At, t0.UnixNano())
-	assert.Equal(t, gpuwatch.Leak{ID: got.ID, Open: true, Host: "node-1", PID: 71, Device: "GPU-0", Cause: "not_returned", At: got.At}, got)
+	assert.Equal(t, gpuwatch.Leak{ID: got.ID, Open: true, Host: "node-1", PID: 71, Device: "GPU-0", Executable: "python3", Cause: "not_returned", At: got.At}, got)
 }
 
 // Guarantees: a guard that begins anew, as after a restart, knows of the leak that was open before.

@@ -161,9 +161,9 @@ func (e *gpuGuard) admit(next http.Handler) http.Handler {
 
 // bears compares in a time that does not tell how much of a token was right, nor how long it is.
 func bears(r *http.Request, want [sha256.Size]byte) bool {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	have := sha256.Sum256([]byte(token))
-	return subtle.ConstantTimeCompare(have[:], want[:]) == 1 && ok
+	return subtle.ConstantTimeCompare(have[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
 // hostname is the host of host:port, in lower case, without the dot that may end it.

@@ -60,6 +60,9 @@ func TestWhoHasNoTokenIsTurnedAway(t *testing.T) {
 	f("Bearer "+token[:23], http.StatusUnauthorized)
 	f("Bearer "+token+"x", http.StatusUnauthorized)
 	f("Basic "+token, http.StatusUnauthorized)
+	f("bearer"+token, http.StatusUnauthorized)
+	status, _ := r.ask("GET", "/state", func(req *http.Request) { req.Header.Set("Authorization", "bearer "+token) })
+	assert.Equal(t, http.StatusOK, status)
 	assert.False(t, r.view().Paused)
 }
 

@@ -51,6 +51,9 @@ type Config struct {
 	StaleAfter time.Duration `mapstructure:"stale_after"`
 	// DeviceMemory is the memory, in bytes, of a device of which no reading tells it. 0: such a device is never too full.
 	DeviceMemory int64 `mapstructure:"device_memory"`
+	// DeviceCount is how many GPUs this machine has. 0: as many as the driver lists in /proc/driver/nvidia/gpus. With 1, memory of which
+	// it is not told on what device it is counts for that one; else for none.
+	DeviceCount int `mapstructure:"device_count"`
 	// HostNames are further names of this machine in verdicts, besides its host name, machine id and K8S_NODE_NAME.
 	HostNames []string `mapstructure:"host_names"`
 	// KubeletSocket is the kubelet's socket for pod resources. Empty, or a path where nothing is, does without.
@@ -146,7 +149,7 @@ func (c *Config) Validate() error {
 		value, least int64
 	}{
 		{"max_actions_per_hour", int64(c.MaxActionsPerHour), 0}, {"max_processes", int64(c.MaxProcesses), 1}, {"max_devices", int64(c.MaxDevices), 1},
-		{"device_memory", c.DeviceMemory, 0}, {"audit::max_bytes", c.Audit.MaxBytes, 4 << 10}, {"audit::backups", int64(c.Audit.Backups), 0},
+		{"device_memory", c.DeviceMemory, 0}, {"device_count", int64(c.DeviceCount), 0}, {"audit::max_bytes", c.Audit.MaxBytes, 4 << 10}, {"audit::backups", int64(c.Audit.Backups), 0},
 	} {
 		if of.value < of.least {
 			errs = append(errs, fmt.Errorf("%s: %d must be at least %d", of.key, of.value, of.least))

@@ -45,7 +45,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 			Protected: []RuleConfig{{Pod: []string{"chat-*"}, Container: []string{"vllm"}, ContainerID: []string{"0123456789ab"}}},
 		},
 		Order: []string{"newest", "live"}, MinShare: 0.1, GrowthWindow: time.Hour, Grace: 30 * time.Second, Method: "cgroup_kill",
-		CgroupRoot: "/sys/fs/cgroup/unified", MaxActionsPerHour: 1, Cooldown: 5 * time.Minute, StaleAfter: 5 * time.Second, DeviceMemory: 80 << 30,
+		CgroupRoot: "/sys/fs/cgroup/unified", MaxActionsPerHour: 1, Cooldown: 5 * time.Minute, StaleAfter: 5 * time.Second, DeviceMemory: 80 << 30, DeviceCount: 1,
 		HostNames: []string{"gpu-7"}, MaxProcesses: 100, MaxDevices: 8,
 		Audit: AuditConfig{File: "/var/lib/otelcol-llm/gpu_guard.jsonl", MaxBytes: 1 << 20, Backups: 2},
 	}, cfg)
@@ -60,12 +60,14 @@ func TestAWrongConfigurationNamesItsKeyAndTheCure(t *testing.T) {
 	f("times", "for: -1s must be at least 0s", "grace: -1s must be at least 0s", "cooldown: 0s must be at least 1s",
 		"stale_after: 1ms must be at least 100ms", "growth_window: 0s must be at least 1s")
 	f("numbers", "max_actions_per_hour: -1 must be at least 0", "max_processes: 0 must be at least 1", "max_devices: 0 must be at least 1",
-		"device_memory: -1 must be at least 0", "audit::max_bytes: 1 must be at least 4096", "audit::backups: -1 must be at least 0")
+		"device_memory: -1 must be at least 0", "device_count: -1 must be at least 0", "audit::max_bytes: 1 must be at least 4096", "audit::backups: -1 must be at least 0")
 	f("words", `method: "sigkill" is none of kill, cgroup_kill`, `order[1]: "size" is none of leak, growth, live, newest`, `order[2]: "growth" is there twice`)
 	f("order", "order: is empty: write one or more of leak, growth, live, newest")
 	f("paths", `cgroup_root: "" is no absolute path, e.g. /sys/fs/cgroup`, `kubelet_socket: "unix:///run/kubelet.sock" is no absolute path`,
 		`kubelet_logs: "logs" is no absolute path, e.g. /var/log/containers`)
 	f("armed", "audit::file: is required with dry_run: false", "policy::victims: is empty, so nobody would ever be ended")
+	f("everybody", "policy: protected[1]: fits every process, so that no rule under victims could ever make one")
+	f("everyline", "policy: protected[0]: fits every process")
 	f("rules", `policy: victims[0]: says nothing: every process would fit; if that is meant, write executable: ["*"]`, "victims[1]: uid[0]: -1 is no user",
 		`protected[0]: command[0]: "(" is no regular expression`, "protected[1]: pod[0]: is empty", `cgroup[0]: "user.slice" does not begin with /`)
 	f("nobody", "admin: nobody would be asked who they are: set token, e.g. ${env:GPU_GUARD_TOKEN}, or auth")

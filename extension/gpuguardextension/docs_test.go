@@ -44,7 +44,7 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 		assert.Equal(t, want, doctest.Described{Description: got.Description, Unit: got.Unit})
 		doctest.Has(t, "`otelcol_"+name+"`")
 	}
-	assert.Len(t, described, 13)
+	assert.Len(t, described, 14)
 	r.end()
 	require.NoError(t, tel.Shutdown(t.Context()))
 }
@@ -70,7 +70,7 @@ func TestREADMEHasEveryOutcomeReasonAndAttribute(t *testing.T) {
 	}
 	for _, of := range []string{
 		guard.Paused, guard.NoBudget, guard.NoCandidate, guard.NotTheSame, guard.NoPID, guard.NotRecorded, guard.NoCgroup, strings.TrimSuffix(guard.InCgroup, ": "),
-		guard.Forbidden, guard.Relieved,
+		guard.Forbidden, guard.Relieved, guard.Disagrees, guard.OtherName,
 	} {
 		doctest.Has(t, "`"+of+"`")
 	}
@@ -85,5 +85,5 @@ func TestREADMEHasEveryOutcomeReasonAndAttribute(t *testing.T) {
 }
 
 func TestREADMEExamplesAreValid(t *testing.T) {
-	assert.Equal(t, 2, doctest.Examples(t, "extensions", NewFactory()))
+	assert.Equal(t, 3, doctest.Examples(t, "extensions", NewFactory()))
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/extension"
 	"go.uber.org/zap"
 
@@ -40,12 +39,13 @@ type gpuGuard struct {
 	book  book
 	admin admin
 
+	hearing  hearing
 	resolver *workload.Resolver
 	pods     *workload.Pods
 	wake     chan struct{} // has an element when there may be something to decide
 	stop     context.CancelFunc
 	acting   sync.WaitGroup
-	failing  bool // of the one goroutine that acts: the audit cannot be written
+	failing  error // of the one goroutine that acts: why the audit cannot be written; nil: it can
 }
 
 var (
@@ -61,7 +61,7 @@ func now() int64 { return time.Now().UnixNano() }
 
 // Start begins to watch. What could let the guard act on the wrong process, or unseen, keeps the Collector from starting.
 func (e *gpuGuard) Start(ctx context.Context, host component.Host) error {
-	e.host = host
+	e.host, e.hearing.since = host, time.Now()
 	e.findPods()
 	if !e.resolver.SeesHost() {
 		const text = "the Collector has PIDs of its own, by which nobody can be ended: give it the host's (hostPID: true)"
@@ -101,6 +101,15 @@ func (e *gpuGuard) begin() error {
 	if err != nil {
 		return err
 	}
+	if e.cfg.Method == guard.MethodCgroupKill {
+		if err := process.CheckCgroups(e.cfg.CgroupRoot); err != nil {
+			err = fmt.Errorf("cgroup_root: %w", err)
+			if !e.cfg.DryRun {
+				return err
+			}
+			e.log.Warn("no control group could be killed", zap.Error(err))
+		}
+	}
 	policy, err := e.cfg.policy(process.Ancestors(os.Getpid())...)
 	if err != nil {
 		return fmt.Errorf("policy: %w", err)
@@ -110,7 +119,8 @@ func (e *gpuGuard) begin() error {
 	}
 	state := watch.New(watch.Options{
 		Threshold: e.cfg.Threshold, For: e.cfg.For, StaleAfter: e.cfg.StaleAfter, GrowthWindow: e.cfg.GrowthWindow, DeviceMemory: uint64(e.cfg.DeviceMemory),
-		OnLeak: e.cfg.OnLeak, MaxDevices: e.cfg.MaxDevices, MaxProcesses: e.cfg.MaxProcesses, MinShare: e.cfg.MinShare,
+		OneDevice: e.cfg.oneDevice(driver),
+		OnLeak:    e.cfg.OnLeak, MaxDevices: e.cfg.MaxDevices, MaxProcesses: e.cfg.MaxProcesses, MinShare: e.cfg.MinShare,
 		Mine: e.mine(), Started: table.Started,
 	})
 	o := guard.Options{
@@ -120,10 +130,11 @@ func (e *gpuGuard) begin() error {
 		o.Keep = e.keep
 	}
 	e.guard = guard.New(o, policy, table, state, budget.New(budget.Options{MaxPerHour: e.cfg.MaxActionsPerHour, Cooldown: e.cfg.Cooldown}))
-	e.own, err = newTelemetry(e.set.TelemetrySettings, e.set.ID, func() (beyond watch.Beyond, sizes [3]int) {
+	e.own, err = newTelemetry(e.set.TelemetrySettings, e.set.ID, func() (beyond watch.Beyond, sizes [4]int) {
 		e.guard.Tell(func(s *watch.State, _ int64) {
 			beyond = s.Beyond()
 			sizes[0], sizes[1], sizes[2] = s.Sizes()
+			sizes[3] = s.Unplaced()
 		})
 		return beyond, sizes
 	}, e.guard.Left)
@@ -157,6 +168,10 @@ func (e *gpuGuard) announce() {
 	} else {
 		e.log.Warn("the GPU guard is armed: it ends processes that its policy names", fields...)
 	}
+	if e.cfg.DeviceMemory > 0 {
+		e.hearing.partial = true
+		e.log.Warn(partly)
+	}
 }
 
 // run lets the guard act when there is something to decide, until the context ends.
@@ -173,6 +188,7 @@ func (e *gpuGuard) run(ctx context.Context) {
 		case <-timer.C:
 		case <-sweeping.C:
 			e.sweep()
+			e.listen(time.Now())
 		}
 		wait := time.Hour
 		if next := e.guard.Step(ctx); next != 0 {
@@ -190,7 +206,7 @@ func (e *gpuGuard) sweep() {
 		all = s.Processes()
 	})
 	for _, p := range all {
-		if process.Start(p.PID) != p.StartTime {
+		if process.Ended(p.PID, p.StartTime) {
 			e.tell(func(s *watch.State, now int64) { s.Gone(p, now) })
 		}
 	}
@@ -218,6 +234,7 @@ func (e *gpuGuard) Device(d gpuwatch.Device) {
 	for i := range d.Processes {
 		started(&d.Processes[i].Process)
 	}
+	e.hearing.told.Store(true)
 	e.tell(func(s *watch.State, now int64) {
 		s.Device(d, now)
 		e.own.detected(e.own.readings, time.Duration(now-d.At))
@@ -227,6 +244,8 @@ func (e *gpuGuard) Device(d gpuwatch.Device) {
 // Live takes the live bytes of a process.
 func (e *gpuGuard) Live(l gpuwatch.Live) {
 	started(&l.Process)
+	e.hearing.told.Store(true)
+	e.hearing.live.Store(true)
 	e.tell(func(s *watch.State, now int64) {
 		s.Live(l, now)
 		e.own.detected(e.own.live, time.Duration(now-l.At))
@@ -247,7 +266,11 @@ func (e *gpuGuard) Gone(p gpuwatch.Process) {
 
 // Leak takes a verdict.
 func (e *gpuGuard) Leak(l gpuwatch.Leak) {
-	e.tell(func(s *watch.State, now int64) { s.Leak(l, now) })
+	local := true
+	e.tell(func(s *watch.State, now int64) { local = s.Leak(l, now) })
+	if !local {
+		e.ignored(&l)
+	}
 }
 
 // Subscribe lets a receiver hear of actions.
@@ -275,14 +298,13 @@ func (e *gpuGuard) record(a gpuaction.Action) {
 	}
 	write(a.Text(), zap.String("event", gpuaction.EventName), zap.String("outcome", string(a.Outcome)), zap.String("id", a.ID), zap.Bool("dry_run", a.DryRun))
 	e.own.recorded(&a, lost)
-	if failing := err != nil; failing != e.failing {
-		e.failing = failing
-		status := componentstatus.NewEvent(componentstatus.StatusOK)
-		if failing {
+	if was := e.failing != nil; was != (err != nil) {
+		e.failing = nil
+		if err != nil {
 			e.log.Error("the audit cannot be written; it is tried again with the next line", zap.Error(err))
-			status = componentstatus.NewRecoverableErrorEvent(fmt.Errorf("audit::file: %w", err))
+			e.failing = fmt.Errorf("audit::file: %w", err)
 		}
-		componentstatus.ReportStatus(e.host, status)
+		e.report()
 	}
 }
 

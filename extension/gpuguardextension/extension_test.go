@@ -89,9 +89,10 @@ func stubborn(t *testing.T, name string) *exec.Cmd {
 
 // fills lets a process hold 90 of the 100 GiB of a device. Nobody tells when it was started.
 func (r *rig) fills(cmd *exec.Cmd) {
-	now := time.Now().UnixNano()
-	r.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, Used: gib, At: now})
-	r.Live(gpuwatch.Live{Process: gpuwatch.Process{PID: cmd.Process.Pid}, Device: gpu, Bytes: 90 * gib, At: now})
+	of := gpuwatch.Process{PID: cmd.Process.Pid}
+	r.Live(gpuwatch.Live{Process: of, Device: gpu, Bytes: gib, At: now()})
+	r.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, Used: gib, At: now()})
+	r.Live(gpuwatch.Live{Process: of, Device: gpu, Bytes: 90 * gib, At: now()})
 }
 
 // alive says whether a process is there and no zombie.
@@ -212,9 +213,8 @@ func TestTheCollectorDoesNotEndItself(t *testing.T) {
 func TestANumberThatWasGivenAnewIsNobody(t *testing.T) {
 	r := start(t, nil, armed(t))
 	cmd := workloadtest.Start(t, "leaky")
-	now := time.Now().UnixNano()
-	r.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, Used: gib, At: now})
-	r.Live(gpuwatch.Live{Process: gpuwatch.Process{PID: cmd.Process.Pid, StartTime: 1}, Device: gpu, Bytes: 90 * gib, At: now})
+	r.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, Used: 91 * gib, At: now()})
+	r.Live(gpuwatch.Live{Process: gpuwatch.Process{PID: cmd.Process.Pid, StartTime: 1}, Device: gpu, Bytes: 90 * gib, At: now()})
 	r.soon("refused: no_candidate")
 	assert.True(t, alive(cmd))
 }
@@ -280,6 +280,24 @@ func TestWhereTheAuditCannotBeWrittenTheCollectorDoesNotStart(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, ext.Start(t.Context(), componenttest.NewNopHost()), "audit::file: open ")
 	require.NoError(t, ext.Shutdown(t.Context()))
+}
+
+func TestWhatCannotWorkKeepsTheCollectorFromStarting(t *testing.T) {
+	f := func(want string, change func(*Config)) {
+		t.Helper()
+		cfg := armed(t)
+		change(cfg)
+		require.NoError(t, cfg.Validate())
+		ext, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), cfg)
+		require.NoError(t, err)
+		err = ext.Start(t.Context(), componenttest.NewNopHost())
+		require.ErrorContains(t, err, want)
+		require.NoError(t, ext.Shutdown(t.Context()))
+	}
+	f("has no control groups of version 2, which method: cgroup_kill takes", func(cfg *Config) { cfg.Method, cfg.CgroupRoot = "cgroup_kill", t.TempDir() })
+	f("cgroup_root: /none: ", func(cfg *Config) { cfg.Method, cfg.CgroupRoot = "cgroup_kill", "/none" })
+	other := start(t, nil, armed(t))
+	f("another guard writes it", func(cfg *Config) { cfg.Audit.File = other.cfg.Audit.File })
 }
 
 // Guarantees: who subscribes hears of all that was done before, once, and of what is done from then on.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/audit"
 	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/guard"
+	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/process"
 )
 
 // stateFile is where lies, beside the audit, what outlives a restart.
@@ -40,6 +41,10 @@ func (e *gpuGuard) restore() error {
 	default:
 		if err = json.Unmarshal(content, &kept); err == nil {
 			e.guard.Restore(kept)
+			if p := kept.Pending; p != nil && !process.Ended(p.PID, p.Start) {
+				e.log.Warn("a process that was asked to end before the restart is there still: if there is a reason still, it goes through all again after the cool-down",
+					zap.Int("pid", p.PID), zap.String("executable", p.Executable))
+			}
 			break
 		}
 		aside := e.stateFile() + ".damaged"

@@ -32,7 +32,7 @@ var (
 	slow  = metric.WithExplicitBucketBoundaries(0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 60)
 )
 
-func newTelemetry(set component.TelemetrySettings, id component.ID, sizes func() (watch.Beyond, [3]int), left func() (int, bool)) (*telemetry, error) {
+func newTelemetry(set component.TelemetrySettings, id component.ID, sizes func() (watch.Beyond, [4]int), left func() (int, bool)) (*telemetry, error) {
 	meter := set.MeterProvider.Meter(metadata.ScopeName)
 	of := attribute.String("extension", id.String())
 	source := func(name string) []metric.RecordOption {
@@ -61,7 +61,7 @@ func newTelemetry(set component.TelemetrySettings, id component.ID, sizes func()
 }
 
 // observed makes the instruments that are looked at when they are collected.
-func (t *telemetry) observed(meter metric.Meter, sizes func() (watch.Beyond, [3]int), may func() (int, bool)) error {
+func (t *telemetry) observed(meter metric.Meter, sizes func() (watch.Beyond, [4]int), may func() (int, bool)) error {
 	var errs []error
 	var all []metric.Observable
 	gauge := func(name, unit, description string) metric.Int64ObservableGauge {
@@ -74,10 +74,11 @@ func (t *telemetry) observed(meter metric.Meter, sizes func() (watch.Beyond, [3]
 		errs, all = append(errs, err), append(all, c)
 		return c
 	}
-	known := [3]metric.Int64ObservableGauge{
+	known := [4]metric.Int64ObservableGauge{
 		gauge("otelcol_gpu_guard_devices", "{device}", "Devices that are watched."),
 		gauge("otelcol_gpu_guard_processes", "{process}", "Processes that are known to hold memory of a device."),
 		gauge("otelcol_gpu_guard_leaks", "{leak}", "Verdicts of leaks that are open."),
+		gauge("otelcol_gpu_guard_unplaced", "{process}", "Processes that hold memory of which it is not known on what device it is."),
 	}
 	left := gauge("otelcol_gpu_guard_budget_remaining", "{action}", "Actions that are left within the hour.")
 	paused := gauge("otelcol_gpu_guard_paused", "1", "1 while somebody has stopped the guard.")

@@ -159,9 +159,9 @@ func (a *Action) Text() string {
 }
 
 func (a *Action) why() string {
-	on := a.Device
+	on, of := a.Device, " of "+a.Device
 	if on == "" {
-		on = "the only device"
+		on, of = "the only device", ""
 	}
 	switch a.Trigger {
 	case Threshold:
@@ -171,9 +171,9 @@ func (a *Action) why() string {
 		return fmt.Sprintf("; memory of %s was at %.3g %% or above for %.3g s and is at %.3g %%", on, 100*a.Threshold, a.AboveFor, 100*float64(a.Used)/float64(a.Total))
 	case Leak:
 		if a.Cause != "" {
-			return fmt.Sprintf("; it leaks memory of %s (%s)", on, a.Cause)
+			return fmt.Sprintf("; it leaks memory%s (%s)", of, a.Cause)
 		}
-		return "; it leaks memory of " + on
+		return "; it leaks memory" + of
 	}
 	return ""
 }

@@ -61,11 +61,14 @@ type Leak struct {
 	Host   string // host.id, k8s.node.name or host.name, the first that is set
 	PID    int
 	Device string // hw.id
-	Cause  string
-	At     int64
+	// Executable is its base name; empty: not known.
+	Executable string
+	Cause      string
+	At         int64
 }
 
-// Find returns the Watcher with the id among the host's extensions.
+// Find returns the Watcher with the id among the host's extensions, and lets that know, by its method Found if it has one, that
+// somebody is going to tell it something.
 func Find(host component.Host, id component.ID) (Watcher, error) {
 	extension, ok := host.GetExtensions()[id]
 	if !ok {
@@ -74,6 +77,9 @@ func Find(host component.Host, id component.ID) (Watcher, error) {
 	watcher, ok := extension.(Watcher)
 	if !ok {
 		return nil, fmt.Errorf("guard: extension %q is no gpu_guard", id)
+	}
+	if f, ok := extension.(interface{ Found() }); ok {
+		f.Found()
 	}
 	return watcher, nil
 }

@@ -326,6 +326,38 @@ func TestAProcessThatLeaksIsEnded(t *testing.T) {
 	assert.Zero(t, g.Stop())
 }
 
+// Guarantees: what the README says switches the guard on over the agent does, and two guards do not share a file.
+func TestTheGuardIsSwitchedOnOverTheAgent(t *testing.T) {
+	parallel(t)
+	dir := t.TempDir()
+	readme, err := os.ReadFile(filepath.Join(spawn.Root(t), "extension", "gpuguardextension", "README.md"))
+	require.NoError(t, err)
+	_, section, ok := strings.Cut(string(readme), "## In Kubernetes")
+	require.True(t, ok)
+	_, block, ok := strings.Cut(section, "```yaml\n")
+	require.True(t, ok)
+	block, _, ok = strings.Cut(block, "```")
+	require.True(t, ok)
+	validate := func(text string) (string, error) {
+		path := filepath.Join(dir, "guard.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		out, err := exec.Command(spawn.Binary(t), "validate", "--config", "builtin:agent", "--config", path).CombinedOutput()
+		return string(out), err
+	}
+	out, err := validate(block)
+	require.NoError(t, err, out)
+	out, err = validate(strings.ReplaceAll(block, "victims: [{namespace: [batch]}]", "victims: []"))
+	require.Error(t, err)
+	assert.Contains(t, out, "policy::victims: is empty")
+
+	config := spawn.WriteConfig(t, fmt.Sprintf("extensions: {gpu_guard: &g {audit: {file: %s/audit.jsonl}}, gpu_guard/two: *g}\n"+
+		"receivers: {nop: }\nexporters: {nop: }\n"+
+		"service: {extensions: [gpu_guard, gpu_guard/two], pipelines: {metrics: {receivers: [nop], exporters: [nop]}}, telemetry: {metrics: {level: none}}}\n", dir))
+	c := spawn.Start(t, spawn.Options{Configs: []string{config}})
+	c.WaitLog("another guard writes it: give each a file of its own", 30*time.Second)
+	assert.NotZero(t, c.Stop())
+}
+
 // Guarantees: a guard that is configured and not under service::extensions does nothing, and whoever counts on it is told.
 func TestAGuardThatIsNotSwitchedOnIsAnError(t *testing.T) {
 	parallel(t)

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // File is a file of lines. When it would be larger than MaxBytes it becomes path.1, what was path.1 becomes path.2, and so on up to
@@ -23,12 +25,27 @@ type File struct {
 	mu   sync.Mutex
 	file *os.File
 	size int64
+	lock *os.File // path.lock, which is held from Open to Close
 }
 
-// Open opens a file for appending, and makes it where it is not there. A line that was cut short by a crash is ended.
+// Open opens a file for appending, and makes it where it is not there. A line that was cut short by a crash is ended. Nobody else can open
+// it meanwhile.
 func Open(path string, maxBytes int64, backups int) (*File, error) {
 	f := &File{path: path, maxBytes: maxBytes, backups: backups}
-	return f, f.open()
+	var err error
+	if f.lock, err = os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(f.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		err = fmt.Errorf("%s: another guard writes it: give each a file of its own", path)
+	}
+	if err == nil {
+		err = f.open()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func (f *File) open() error {
@@ -98,17 +115,19 @@ func (f *File) rotate() error {
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.file == nil {
-		return nil
+	var err error
+	for _, of := range []**os.File{&f.file, &f.lock} {
+		if *of != nil {
+			err = errors.Join(err, (*of).Close())
+			*of = nil
+		}
 	}
-	err := f.file.Close()
-	f.file = nil
 	return err
 }
 
 // Replace puts content in place of what a file held, at once and whole, and on disk when it returns.
 func Replace(path string, content []byte) error {
-	draft, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new")
+	draft, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

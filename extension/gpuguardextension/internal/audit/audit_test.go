@@ -22,6 +22,18 @@ func content(t *testing.T, path string) string {
 	return string(data)
 }
 
+func TestAFileIsOfOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	f, err := Open(path, 10, 2)
+	require.NoError(t, err)
+	_, err = Open(path, 10, 2)
+	require.EqualError(t, err, path+": another guard writes it: give each a file of its own")
+	require.NoError(t, f.Close())
+	f, err = Open(path, 10, 2)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
 func TestLinesAreThereAndTheFileIsSetAsideWhenItIsFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	f, err := Open(path, 10, 2)

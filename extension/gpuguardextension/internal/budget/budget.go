@@ -84,6 +84,13 @@ func (b *Budget) Spend(now int64) bool {
 	return true
 }
 
+// Return gives back what was spent last: nothing was done with it.
+func (b *Budget) Return() {
+	if n := len(b.spent); n > 0 {
+		b.spent = b.spent[:n-1]
+	}
+}
+
 // Ended begins the time in which nothing is done.
 func (b *Budget) Ended(now int64) { b.ended = max(b.ended, now) }
 

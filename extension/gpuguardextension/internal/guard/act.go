@@ -41,7 +41,10 @@ func (g *Guard) act(ctx context.Context, t *watch.Trigger, c choice) {
 		return
 	}
 	if g.opts.DryRun {
-		g.spend(t, nil)
+		if why := g.spend(t, nil); why != "" {
+			g.refuse(t, a.c, why, g.opts.Now()+again)
+			return
+		}
 		g.done(t)
 		g.opts.Record(g.record(t, &a.c, gpuaction.WouldTerm))
 		return
@@ -64,7 +67,7 @@ func (g *Guard) act(ctx context.Context, t *watch.Trigger, c choice) {
 	g.mu.Unlock()
 	g.done(t)
 	// It is on disk that something is under way; if this is not written, that is told to be interrupted after a restart, and the
-	// cool-down begins with the action.
+	// cool-down begins with that.
 	_ = g.Keep()
 }
 
@@ -72,21 +75,23 @@ func (g *Guard) act(ctx context.Context, t *watch.Trigger, c choice) {
 func (g *Guard) spend(t *watch.Trigger, p *Pending) (why string) {
 	now := g.opts.Now()
 	g.mu.Lock()
-	ok := g.budget.Spend(now) && !g.paused
-	if ok && p != nil {
+	switch {
+	case g.paused:
+		why = Paused
+	case !g.budget.Spend(now):
+		why = NoBudget
+	default:
 		g.pending = p
 	}
 	t.NotBefore = g.budget.Cool(now)
 	g.mu.Unlock()
-	if !ok {
-		return NoBudget
-	}
-	if p == nil { // a dry run
-		return ""
+	if why != "" || p == nil { // a dry run
+		return why
 	}
 	if err := g.Keep(); err != nil {
 		g.mu.Lock()
 		g.pending = nil
+		g.budget.Return()
 		g.mu.Unlock()
 		return NotRecorded + ": " + err.Error()
 	}
@@ -102,7 +107,7 @@ func (g *Guard) done(t *watch.Trigger) {
 
 // check looks at all again that was decided on, now that there is a handle.
 func (a *action) check() (why string) {
-	facts, rule, why := a.judge(a.c.Process, a.t.Device)
+	facts, rule, why := a.judge(a.c.Process, a.t)
 	if why != "" {
 		a.c.rule = rule
 		return why
@@ -118,6 +123,11 @@ func (a *action) check() (why string) {
 			return why
 		}
 	}
+	return a.relieved()
+}
+
+// relieved says whether there is no reason any more.
+func (a *action) relieved() (why string) {
 	now := a.opts.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,9 +200,13 @@ func (a *action) end(ctx context.Context) (gpuaction.Outcome, string) {
 		return gpuaction.Stopped, ""
 	}
 	// It may have become another program meanwhile.
-	if _, _, why := a.judge(a.c.Process, a.t.Device); why == string(policy.Ended) {
+	if _, _, why := a.judge(a.c.Process, a.t); why == string(policy.Ended) {
 		return gpuaction.Exited, ""
 	} else if why != "" {
+		return gpuaction.Refused, why
+	}
+	// It may have given back what it held meanwhile.
+	if why := a.relieved(); why != "" {
 		return gpuaction.Refused, why
 	}
 	if err := a.kill(); err != nil {

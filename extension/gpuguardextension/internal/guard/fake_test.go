@@ -50,10 +50,12 @@ type world struct {
 	now     int64
 	people  map[int]*person
 	touched []touch
+	onOpen  func() // what happens when somebody is about to be touched
 	onWait  func() // what happens while somebody waits
 	paused  func() bool
 	unseen  []int // members of every control group of whom Look says that they have ended
 	failing bool  // nothing can be written
+	lost    bool  // something could not be
 	kept    Kept
 	told    []gpuaction.Action
 	state   *watch.State
@@ -92,6 +94,9 @@ func (w *world) Open(pid int) (Handle, error) {
 	if w.people[pid] == nil {
 		return nil, ErrEnded
 	}
+	if w.onOpen != nil {
+		w.onOpen()
+	}
 	return &grip{w, w.people[pid]}, nil
 }
 
@@ -119,7 +124,7 @@ func (w *world) Members(group string) (all []int, err error) {
 
 func (w *world) KillGroup(group string) error {
 	for _, p := range w.people {
-		if p.group == group {
+		if p.group == group && !p.dead { // of who has ended, nothing is left to be killed
 			w.touched = append(w.touched, touch{*p, w.now, true, w.paused()})
 			w.die(p)
 		}
@@ -204,7 +209,7 @@ func defaults() settings {
 	return settings{
 		watch: watch.Options{
 			Threshold: 0.85, For: 3 * time.Second, StaleAfter: 15 * time.Second, GrowthWindow: 10 * time.Minute, OnLeak: true, MaxDevices: 8, MaxProcesses: 100,
-			MinShare: 0.05, Mine: func(string) bool { return true }, Started: func(ticks uint64) int64 { return int64(ticks) },
+			DeviceMemory: 100 * gib, MinShare: 0.05, Mine: func(string) bool { return true }, Started: func(ticks uint64) int64 { return int64(ticks) },
 		},
 		guard:     Options{Method: MethodKill, Grace: 10 * time.Second, Order: []string{ByLeak, ByGrowth, ByLive, ByNewest}, Threshold: 0.85},
 		budget:    budget.Options{MaxPerHour: 3, Cooldown: time.Minute},
@@ -229,6 +234,7 @@ func newRigIn(t testing.TB, w *world, change func(*settings)) *rig {
 	s.guard.Record = func(a gpuaction.Action) { w.told = append(w.told, a) }
 	s.guard.Keep = func(k Kept) error {
 		if w.failing {
+			w.lost = true
 			return errors.New("no space left on device")
 		}
 		w.kept = k
@@ -242,10 +248,9 @@ func newRigIn(t testing.TB, w *world, change func(*settings)) *rig {
 	return r
 }
 
-// lives tells the live bytes of a process on a device of 100 GiB.
+// lives tells the live bytes of a process on a device of 100 GiB, of which there is no reading.
 func (r *rig) lives(pid int, start uint64, bytes uint64) {
 	r.Tell(func(s *watch.State, now int64) {
-		s.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, At: now}, now)
 		s.Live(gpuwatch.Live{Process: gpuwatch.Process{PID: pid, StartTime: start}, Device: gpu, Bytes: bytes * gib, At: now}, now)
 	})
 }

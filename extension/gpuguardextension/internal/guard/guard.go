@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,7 +69,9 @@ const (
 	NoCgroup    = "no_cgroup"
 	InCgroup    = "in_cgroup: " // and why one of its processes must not be touched
 	Forbidden   = "not_permitted"
-	Relieved    = "relieved" // there was no reason any more when it came to it
+	Relieved    = "relieved"  // there was no reason any more when it came to it
+	Disagrees   = "disagrees" // live bytes say that the device is too full, and what is read of it says that it is far from that
+	OtherName   = "other_executable"
 )
 
 // Options are the settings of a Guard.
@@ -133,6 +137,9 @@ func (g *Guard) Restore(k Kept) {
 		g.real = k
 	} else {
 		g.budget.Restore(k.Spent, k.Ended)
+		if k.Pending != nil { // it may have been killed a moment ago
+			g.budget.Ended(g.opts.Now())
+		}
 	}
 	g.paused = k.Paused
 	g.mu.Unlock()
@@ -249,6 +256,8 @@ func (g *Guard) try(ctx context.Context, t *watch.Trigger) bool {
 	switch {
 	case paused:
 		g.refuse(t, choice{}, Paused, now+again)
+	case t.Disagrees:
+		g.refuse(t, choice{}, Disagrees, now+again)
 	case now < cool: // that is not worth a word
 	case left == 0:
 		g.refuse(t, choice{}, NoBudget, next)
@@ -285,7 +294,7 @@ func (g *Guard) choose(t *watch.Trigger) choice {
 	found, refused := choice{}, choice{why: NoCandidate}
 	for _, candidate := range candidates {
 		c := choice{Candidate: candidate}
-		c.facts, c.rule, c.why = g.judge(candidate.Process, t.Device)
+		c.facts, c.rule, c.why = g.judge(candidate.Process, t)
 		if c.why == string(policy.Ended) || c.why == NotTheSame {
 			g.Tell(func(s *watch.State, now int64) { s.Gone(candidate.Process, now) })
 			continue
@@ -312,11 +321,11 @@ func (g *Guard) choose(t *watch.Trigger) choice {
 }
 
 // judge looks at a process, and says by which rule it may be ended, or why not.
-func (g *Guard) judge(id gpuwatch.Process, device string) (facts policy.Facts, rule, why string) {
+func (g *Guard) judge(id gpuwatch.Process, t *watch.Trigger) (facts policy.Facts, rule, why string) {
 	if id.StartTime == 0 {
 		return facts, "", NoPID
 	}
-	facts, err := g.table.Look(id.PID, device)
+	facts, err := g.table.Look(id.PID, t.Device)
 	switch {
 	case errors.Is(err, ErrEnded):
 		return facts, "", string(policy.Ended)
@@ -325,8 +334,15 @@ func (g *Guard) judge(id gpuwatch.Process, device string) (facts policy.Facts, r
 	case facts.Start != id.StartTime || facts.PID != id.PID:
 		return facts, "", NotTheSame
 	}
-	rule, reason := g.policy.Judge(&facts)
-	return facts, rule, string(reason)
+	if rule, reason := g.policy.Judge(&facts); reason != "" || !another(t.Leak, &facts) {
+		return facts, rule, string(reason)
+	}
+	return facts, "", OtherName
+}
+
+// another says whether a verdict that names no host, and so may be about another machine, is about another executable.
+func another(leak *gpuwatch.Leak, f *policy.Facts) bool {
+	return leak != nil && leak.Host == "" && leak.Executable != "" && leak.Executable != f.Name() && leak.Executable != f.Comm
 }
 
 // sort puts first who is ended first.
@@ -397,15 +413,24 @@ func described(c *choice) gpuaction.Process {
 // toldAgain is how long the same refusal of the same trigger is not told again.
 const toldAgain = int64(10 * time.Minute)
 
+// maxTold bounds the refusals of a trigger that are told within that time.
+const maxTold = 256
+
 // refuse tells that nobody is touched, and why, and leaves the trigger alone for a while.
 func (g *Guard) refuse(t *watch.Trigger, c choice, why string, notBefore int64) {
 	now := g.opts.Now()
-	key := fmt.Sprintf("%s %d", why, c.PID)
+	reason, _, _ := strings.Cut(why, ":") // what follows tells of one case
+	key := fmt.Sprintf("%s %d", reason, c.PID)
 	g.mu.Lock()
 	t.NotBefore = notBefore
-	told := t.Told == key && now-t.ToldAt < toldAgain
+	maps.DeleteFunc(t.Told, func(_ string, at int64) bool { return now-at >= toldAgain })
+	_, told := t.Told[key]
+	told = told || len(t.Told) >= maxTold
 	if !told {
-		t.Told, t.ToldAt = key, now
+		if t.Told == nil {
+			t.Told = map[string]int64{}
+		}
+		t.Told[key] = now
 	}
 	g.mu.Unlock()
 	if told {

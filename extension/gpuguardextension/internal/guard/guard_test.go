@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/policy"
+	"github.com/otelcol-llm/otelcol-llm/extension/gpuguardextension/internal/watch"
 	"github.com/otelcol-llm/otelcol-llm/internal/gpuaction"
+	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
 )
 
 func TestAProcessThatFillsADeviceIsAskedToEnd(t *testing.T) {
@@ -254,6 +256,91 @@ func TestWithoutARecordNothingIsDone(t *testing.T) {
 	r.after(3)
 	assert.Empty(t, r.touched)
 	assert.Equal(t, []string{"refused: state_not_written: no space left on device"}, r.outcomes())
+	for range 100 {
+		r.after(1)
+	}
+	assert.Empty(t, r.outcomes(), "it is told once")
+	assert.Equal(t, 3, r.View().BudgetLeft, "nothing was done")
+	r.failing = false
+	r.after(1)
+	assert.Equal(t, []string{"termed", "exited"}, r.outcomes())
+	assert.Equal(t, 2, r.View().BudgetLeft)
+}
+
+func TestWhatIsStoppedAtTheLastMomentIsNotSpent(t *testing.T) {
+	r := newRig(t, nil)
+	r.add(7, 70, nil)
+	r.lives(7, 70, 90)
+	r.onOpen = func() { require.NoError(t, r.Pause(true)) }
+	r.after(3)
+	assert.Empty(t, r.touched)
+	assert.Equal(t, []string{"refused: paused"}, r.outcomes())
+	assert.Equal(t, 3, r.View().BudgetLeft)
+	assert.Zero(t, r.View().Cool)
+}
+
+// Scenario: the reading of a device is far below what live bytes say. Guarantees: nobody is ended, and that is told once.
+func TestWhatIsInDoubtEndsNobody(t *testing.T) {
+	r := newRig(t, nil)
+	r.add(7, 70, nil)
+	r.lives(7, 70, 90)
+	for range 20 {
+		r.Tell(func(s *watch.State, now int64) {
+			s.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, Used: 10 * gib, At: now}, now)
+		})
+		r.after(1)
+	}
+	assert.Empty(t, r.touched)
+	assert.Equal(t, []string{"refused: disagrees"}, r.outcomes())
+}
+
+func TestWhoGivesBackWhatItHeldIsNotKilled(t *testing.T) {
+	r := newRig(t, nil)
+	r.add(7, 70, func(p *person) { p.stubborn = true })
+	r.lives(7, 70, 90)
+	r.onWait = func() { r.now += second; r.lives(7, 70, 1) }
+	r.after(3)
+	require.Len(t, r.touched, 1)
+	assert.False(t, r.touched[0].killed)
+	assert.Equal(t, []string{"termed", "refused: relieved"}, r.outcomes())
+}
+
+// Scenario: the Collector is killed while a process that ignores being asked to end has its grace.
+// Guarantees: if that is a reason still when it has cooled down, it goes through all again, and is killed.
+func TestWhoWasLeftInItsGraceIsTriedAgain(t *testing.T) {
+	w := newWorld()
+	r := newRigIn(t, w, nil)
+	r.add(7, 70, func(p *person) { p.stubborn = true })
+	r.lives(7, 70, 90)
+	w.onWait = func() { panic("crash") }
+	assert.Panics(t, func() { r.after(3) })
+	w.onWait = nil
+	r = newRigIn(t, w, nil)
+	r.lives(7, 70, 90)
+	r.after(3)
+	require.Len(t, r.touched, 1)
+	r.after(60)
+	assert.Equal(t, []string{"termed", "interrupted", "termed", "killed"}, r.outcomes())
+	assert.Len(t, r.touched, 3)
+}
+
+// Scenario: a verdict names no host, and so may be about a process of another machine with the same PID.
+func TestAVerdictWithoutAHostIsAboutTheSameExecutable(t *testing.T) {
+	f := func(executable string, want ...string) {
+		t.Helper()
+		r := newRig(t, nil)
+		r.add(7, 70, nil)
+		r.lives(7, 70, 10)
+		r.Tell(func(s *watch.State, now int64) {
+			s.Leak(gpuwatch.Leak{ID: "x", Open: true, PID: 7, Executable: executable, At: now}, now)
+		})
+		r.after(1)
+		r.after(1)
+		assert.Equal(t, want, r.outcomes())
+	}
+	f("python3", "termed", "exited")
+	f("", "termed", "exited")
+	f("vllm", "refused: other_executable")
 }
 
 // Scenario: a process becomes another program when it is asked to end, one that is protected.

@@ -29,6 +29,8 @@ type Facts struct {
 	Command string
 	UID     int    // the real one; below 0: not known
 	Cgroup  string // path of the control group, empty where it is not known
+	// Cgroups are all of its paths, of which in version 1 there may be several.
+	Cgroups []string
 
 	ContainerID, PodUID       string
 	Namespace, Pod, Container string

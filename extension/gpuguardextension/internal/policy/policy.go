@@ -16,7 +16,7 @@ type Reason string
 const (
 	NoRule       Reason = "no_rule"       // no rule under victims fits
 	Protected    Reason = "protected"     // a rule under protected fits
-	MaybeOne     Reason = "not_known"     // a rule under protected may fit: what it asks for is not known
+	MaybeOne     Reason = "not_known"     // a rule under protected may fit, or it may be critical: what it asks for is not known
 	Critical     Reason = "critical"      // the machine cannot do without it
 	Self         Reason = "self"          // the Collector, or what has started it
 	Init         Reason = "init"          // PID 1
@@ -45,6 +45,13 @@ func New(victims, protected []Rule, self ...int) (*Policy, error) {
 			}
 			if r.Name == "" {
 				r.Name = fmt.Sprintf("%s[%d]", of.key, i)
+			}
+		}
+	}
+	if len(errs) == 0 && len(p.victims) > 0 {
+		for i := range p.protected {
+			if p.protected[i].everybody() {
+				errs = append(errs, fmt.Errorf("protected[%d]: fits every process, so that no rule under victims could ever make one: narrow it, or remove the victims", i))
 			}
 		}
 	}
@@ -87,7 +94,7 @@ func (p *Policy) Spared(f *Facts) (rule string, why Reason) {
 			doubt = p.protected[i].Name
 		}
 	}
-	if doubt != "" {
+	if doubt != "" || f.Path == "" { // without an executable, nobody knows whether the machine can do without it
 		return doubt, MaybeOne
 	}
 	return "", ""

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -109,9 +110,11 @@ func (r *Rule) fits(f *Facts) answer {
 		{len(r.Namespace) > 0, func() answer { return named(r.Namespace, f.Namespace) }},
 		{len(r.Pod) > 0, func() answer { return named(r.Pod, f.Pod) }},
 		{len(r.Container) > 0, func() answer { return named(r.Container, f.Container) }},
-		{len(r.ContainerID) > 0, func() answer { return known(f.Cgroup != "", r.ContainerID, f.ContainerID, isContainer) }},
+		{len(r.ContainerID) > 0, func() answer {
+			return known(f.Cgroup != "" || f.ContainerID != "", r.ContainerID, f.ContainerID, isContainer)
+		}},
 		{len(r.Executable) > 0, func() answer { return known(f.Path != "", r.Executable, f.Path, isExecutable) }},
-		{len(r.Cgroup) > 0, func() answer { return known(f.Cgroup != "", r.Cgroup, f.Cgroup, isBelow) }},
+		{len(r.Cgroup) > 0, func() answer { return r.grouped(f) }},
 		{len(r.Command) > 0, func() answer { return r.commanded(f) }},
 		{len(r.UID) > 0, func() answer { return r.owned(f) }},
 	} {
@@ -132,6 +135,26 @@ func (r *Rule) commanded(f *Facts) answer {
 		}
 	}
 	return no
+}
+
+// grouped goes by the one path that a process is known by. Another one of it, as in version 1, makes that doubtful.
+func (r *Rule) grouped(f *Facts) answer {
+	is := known(f.Cgroup != "", r.Cgroup, f.Cgroup, isBelow)
+	if is == no && slices.ContainsFunc(f.Cgroups, func(of string) bool { return matches(r.Cgroup, of, isBelow) == yes }) {
+		return unknown
+	}
+	return is
+}
+
+// everybody says whether a rule fits whoever there is.
+func (r *Rule) everybody() bool {
+	if len(r.Namespace)+len(r.Pod)+len(r.Container)+len(r.ContainerID)+len(r.UID) > 0 {
+		return false
+	}
+	all := func(n int, is bool) bool { return n == 0 || is }
+	return all(len(r.Executable), slices.Contains(r.Executable, "*")) &&
+		all(len(r.Cgroup), slices.ContainsFunc(r.Cgroup, func(of string) bool { return len(split(of)) == 0 })) &&
+		all(len(r.Command), slices.ContainsFunc(r.commands, func(of *regexp.Regexp) bool { return of.MatchString("") && of.MatchString("\n?") }))
 }
 
 func (r *Rule) owned(f *Facts) answer {

@@ -184,12 +184,15 @@ func TestLinesOfProcAreReadAsTheKernelWritesThem(t *testing.T) {
 	assert.Equal(t, 1000, realUID([]byte("Name:\tx\nUid:\t1000\t0\t0\t0\n")))
 	assert.Equal(t, -1, realUID([]byte("Name:\tx\n")))
 	hybrid := []byte("12:memory:/docker/abc\n1:name=systemd:/docker/abc\n0::/\n")
-	assert.Equal(t, "/docker/abc", cgroupPath(hybrid))
+	assert.Equal(t, "/docker/abc", first(cgroupPaths(hybrid)))
 	assert.Equal(t, "/", unifiedPath(hybrid))
-	assert.Equal(t, "/user.slice/a:b", cgroupPath([]byte("4:cpu:/a/very/long/path/of/version/1\n0::/user.slice/a:b\n")))
+	assert.Equal(t, "/user.slice/a:b", first(cgroupPaths([]byte("4:cpu:/a/very/long/path/of/version/1\n0::/user.slice/a:b\n"))))
 	assert.Empty(t, unifiedPath([]byte("4:cpu:/x\n")))
-	assert.Empty(t, cgroupPath(nil))
+	assert.Empty(t, first(cgroupPaths(nil)))
+	assert.Empty(t, first(cgroupPaths([]byte("0::/../../kubepods.slice/x\n"))), "that is not from the top")
 }
+
+func first(path string, _ []string) string { return path }
 
 func BenchmarkLook(b *testing.B) {
 	r := workload.NewResolver(workload.Options{})

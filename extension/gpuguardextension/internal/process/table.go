@@ -4,6 +4,7 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,12 +25,16 @@ type Options struct {
 	CgroupRoot string
 	// Resolver knows containers and pods.
 	Resolver *workload.Resolver
+	// Proc is where processes are; empty: /proc.
+	Proc string
 }
 
 // Table is the processes of this machine. It is for one goroutine.
 type Table struct {
 	opts   Options
 	booted int64 // Unix nanoseconds
+	// nested says that the Collector has control groups of its own: paths tell nothing of where a process is.
+	nested bool
 }
 
 const (
@@ -47,8 +52,17 @@ func NewTable(o Options) (*Table, error) {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
 		return nil, fmt.Errorf("the time since boot: %w", err)
 	}
-	return &Table{opts: o, booted: time.Now().UnixNano() - boot.Nano()}, nil
+	if o.Proc == "" {
+		o.Proc = procRoot
+	}
+	t := &Table{opts: o, booted: time.Now().UnixNano() - boot.Nano()}
+	first, err := read(t.folder(1), "cgroup")
+	t.nested = err != nil || bytes.Contains(first, []byte(":/..")) // what has started all is at the top, or above it
+	return t, nil
 }
+
+// folder is where a process is found.
+func (t *Table) folder(pid int) string { return filepath.Join(t.opts.Proc, strconv.Itoa(pid)) }
 
 // Started is the time, in Unix nanoseconds, of a start in clock ticks since boot; 0 of 0.
 func (t *Table) Started(ticks uint64) int64 {
@@ -58,20 +72,29 @@ func (t *Table) Started(ticks uint64) int64 {
 	return t.booted + int64(ticks)*int64(time.Second/ticksPerSecond)
 }
 
-// Start is the start of a process in clock ticks since boot; 0: it is not there.
+// Start is the start of a process in clock ticks since boot; 0: it is not there, or that is not known.
 func Start(pid int) uint64 {
-	s, err := readStat(pid)
+	s, err := readStat(filepath.Join(procRoot, strconv.Itoa(pid)))
 	if err != nil || s.ended() {
 		return 0
 	}
 	return s.start
 }
 
+// Ended says whether a process is certain to be there no more. Of one without a start, another one may have its number.
+func Ended(pid int, start uint64) bool {
+	s, err := readStat(filepath.Join(procRoot, strconv.Itoa(pid)))
+	if err != nil {
+		return errors.Is(err, guard.ErrEnded)
+	}
+	return s.ended() || start != 0 && s.start != start
+}
+
 // Ancestors are a process and those that have started it, without PID 1.
 func Ancestors(pid int) (all []int) {
 	for pid > 1 && len(all) < 64 {
 		all = append(all, pid)
-		s, err := readStat(pid)
+		s, err := readStat(filepath.Join(procRoot, strconv.Itoa(pid)))
 		if err != nil {
 			break
 		}
@@ -83,35 +106,41 @@ func Ancestors(pid int) (all []int) {
 // Look says what is known of a process, which holds memory of a device. What cannot be found out stays empty; one that is not there
 // is guard.ErrEnded.
 func (t *Table) Look(pid int, device string) (policy.Facts, error) {
-	s, err := readStat(pid)
+	s, err := readStat(t.folder(pid))
+	if err != nil {
+		return policy.Facts{}, err
+	}
+	folder, err := living(t.folder(pid), &s)
 	if err != nil {
 		return policy.Facts{}, err
 	}
 	f := policy.Facts{
 		PID: pid, Start: s.start, Started: t.Started(s.start), Ended: s.ended(), Kernel: s.flags&kernelThread != 0, Comm: s.name, UID: -1,
 	}
-	if target, err := os.Readlink(filepath.Join(procRoot, strconv.Itoa(pid), "exe")); err == nil {
+	if target, err := os.Readlink(filepath.Join(folder, "exe")); err == nil {
 		f.Path = strings.TrimSuffix(target, deleted)
 	}
-	if content, err := read(pid, "cmdline"); err == nil {
+	if content, err := read(folder, "cmdline"); err == nil {
 		f.Command = strings.TrimSpace(string(bytes.ReplaceAll(content, []byte{0}, []byte{' '})))
 	}
-	if content, err := read(pid, "status"); err == nil {
+	if content, err := read(folder, "status"); err == nil {
 		f.UID = realUID(content)
 	}
-	if content, err := read(pid, "cgroup"); err == nil {
-		f.Cgroup = cgroupPath(content)
+	if content, err := read(folder, "cgroup"); err == nil {
+		if !t.nested {
+			f.Cgroup, f.Cgroups = cgroupPaths(content)
+		}
 		c := workload.ParseCgroup(content)
 		f.ContainerID, f.PodUID = c.ContainerID, c.PodUID
 	}
-	f.Critical = isNeeded(read(pid, "oom_score_adj"))
+	f.Critical = isNeeded(read(folder, "oom_score_adj"))
 	if f.PodUID != "" {
 		if p := t.opts.Resolver.Resolve(uint32(pid), workload.Device{UUID: device}, time.Now().UnixNano()); p.Start == s.start {
 			f.Namespace, f.Pod, f.Container = p.Namespace, p.Pod, p.Container
 		}
 	}
 	// What was read by number is of this process only if that is still there.
-	if again, err := readStat(pid); err != nil || again.start != s.start {
+	if again, err := readStat(t.folder(pid)); err != nil || again.start != s.start {
 		return policy.Facts{}, guard.ErrEnded
 	}
 	return f, nil

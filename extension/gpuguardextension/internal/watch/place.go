@@ -10,7 +10,8 @@ import (
 )
 
 // place says on which devices live bytes are, and adds them up anew: on the one that was told; else on the only one on which
-// the process holds memory; else on the only one that there is; else nobody knows.
+// the process holds memory; else on the only one that there is; else nobody knows. One is the only one if there is a reading of it, and
+// none of another, or if that is known of the machine.
 func (s *State) place() {
 	holders := map[gpuwatch.Process]*device{} // nil: on several
 	for _, d := range s.devices {
@@ -24,8 +25,11 @@ func (s *State) place() {
 		}
 	}
 	var only *device
-	if len(s.devices) == 1 {
-		for _, only = range s.devices {
+	if len(s.devices) == 1 && !s.crowded {
+		for _, d := range s.devices {
+			if s.opts.OneDevice || d.read.at != 0 {
+				only = d
+			}
 		}
 	}
 	for id, p := range s.processes {
@@ -47,9 +51,12 @@ func (s *State) place() {
 		}
 		if l.on != was {
 			// What of it a reading has is not known, except of a process that was not there yet: nothing.
-			l.base = l.bytes
+			l.base, l.then = l.bytes, l.bytes
 			if p.started > l.on.read.at {
 				l.base = 0
+			}
+			if p.started > l.on.read.heldAt {
+				l.then = 0
 			}
 		}
 		l.on.live += l.bytes
@@ -67,7 +74,7 @@ func (s *State) placeAndWeigh(at, now int64) {
 
 // limit is the memory of a device; 0: not known.
 func (s *State) limit(d *device) uint64 {
-	if d.total != 0 {
+	if d.total != 0 || d == s.nowhere {
 		return d.total
 	}
 	return s.opts.DeviceMemory
@@ -86,7 +93,7 @@ func (d *device) use() uint64 {
 // used is what is known to be in use.
 func (s *State) used(d *device, now int64) uint64 {
 	if s.fresh(d, now) {
-		return max(d.live, d.use())
+		return d.use()
 	}
 	return d.live
 }
@@ -95,8 +102,11 @@ func (s *State) used(d *device, now int64) uint64 {
 func (s *State) weigh(d *device, at, now int64) {
 	full := uint64(math.Ceil(s.opts.Threshold * float64(s.limit(d))))
 	at = min(at, now)
-	changed := d.byLive.set(full > 0 && d.live >= full, at, now)
-	changed = d.byReading.set(full > 0 && s.fresh(d, now) && d.use() >= full, at, now) || changed
+	fresh, live := s.fresh(d, now), full > 0 && d.live >= full
+	reading := full > 0 && fresh && d.use() >= full
+	changed := d.byReading.set(reading, at, now)
+	changed = d.byLive.set(live && !fresh && !d.disagrees, at, now) || changed
+	changed = d.byDoubt.set(live && !reading && d.disagrees, at, now) || changed
 	due := s.due(d, now)
 	if due == 0 {
 		d.dueAt = 0

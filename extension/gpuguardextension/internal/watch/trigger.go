@@ -20,6 +20,8 @@ type Trigger struct {
 	Since int64
 	// Detection is how long it took until it was known that the device is too full.
 	Detection time.Duration
+	// Disagrees says that live bytes are above the threshold and what is read of the device is far below them: nobody is to be ended.
+	Disagrees bool
 	// Leak is set if a leak is the reason.
 	Leak *gpuwatch.Leak
 	*Control
@@ -27,10 +29,9 @@ type Trigger struct {
 
 // Control keeps the same from being tried, or told, again and again. It belongs to whoever acts.
 type Control struct {
-	NotBefore int64  // when it is tried again
-	Told      string // what was told last, and when
-	ToldAt    int64
-	Done      bool // for ever
+	NotBefore int64            // when it is tried again
+	Told      map[string]int64 // what was told lately, and when
+	Done      bool             // for ever
 }
 
 // Candidate is a process that holds memory of a device.
@@ -44,9 +45,15 @@ type Candidate struct {
 // Due are the reasons to act now: devices that are too full, the fullest first, then leaks, the oldest first.
 func (s *State) Due(now int64) (all []Trigger) {
 	for _, d := range s.devices {
+		s.weigh(d, now, now) // a reading becomes stale without a word
 		since := s.due(d, now)
 		if since == 0 {
 			d.dueAt = 0
+			if doubt := d.byDoubt.since; doubt != 0 && now-doubt >= int64(s.opts.For) && now >= d.control.NotBefore {
+				all = append(all, Trigger{
+					Device: d.id, Used: s.used(d, now), Total: s.limit(d), Above: time.Duration(now - doubt), Since: now, Disagrees: true, Control: &d.control,
+				})
+			}
 			continue
 		}
 		if d.dueAt == 0 {
@@ -102,16 +109,28 @@ func (s *State) leaker(v *verdict, named map[int][]*process, now int64) (who *pr
 		if p.started == 0 || p.started >= v.At {
 			continue
 		}
-		for _, d := range s.devices {
-			if v.Device != "" && v.Device != d.id && d.id != anonymous {
-				continue
+		of := func(d *device) {
+			if v.Device != "" && v.Device != d.id && (d.id != anonymous || v.Host == "") {
+				return
 			}
 			if held := s.held(p, d, now); held > most {
 				who, where, most = p, d, held
 			}
 		}
+		for _, d := range s.devices {
+			of(d)
+		}
+		of(s.nowhere)
 	}
 	return who, where
+}
+
+// find is a device by its id; without one, it is nowhere.
+func (s *State) find(id string) *device {
+	if d := s.devices[id]; d != nil || id != anonymous {
+		return d
+	}
+	return s.nowhere
 }
 
 // named are the processes whose PIDs verdicts name.
@@ -128,15 +147,24 @@ func (s *State) named() map[int][]*process {
 	return of
 }
 
-// held is what a process holds of a device.
-func (s *State) held(p *process, d *device, now int64) (bytes uint64) {
-	if p.live.on == d {
-		bytes = p.live.bytes
+// held is what a process holds of a device: what a reading that is not stale says, or leaves for it if it does not name it, and what its
+// live bytes have changed since; else these.
+func (s *State) held(p *process, d *device, now int64) uint64 {
+	l, on := &p.live, p.live.on == d || p.live.on == nil && d == s.nowhere
+	if d.read.heldAt == 0 || now-d.read.heldAt > int64(s.opts.StaleAfter) {
+		if on {
+			return l.bytes
+		}
+		return 0
 	}
-	if now-d.read.heldAt <= int64(s.opts.StaleAfter) {
-		bytes = max(bytes, d.read.held[p.id])
+	held, named := d.read.held[p.id]
+	if !on {
+		return held
 	}
-	return bytes
+	if !named {
+		held = min(l.then, d.read.rest)
+	}
+	return uint64(max(int64(min(held, math.MaxInt64/2))+int64(l.bytes)-int64(l.then), 0))
 }
 
 // Next is when Due may give something that it does not give now, if nothing is told until then; 0: never.
@@ -147,8 +175,13 @@ func (s *State) Next(now int64) (next int64) {
 		}
 	}
 	for _, d := range s.devices {
-		if d.byLive.since != 0 {
-			sooner(d.byLive.since + int64(s.opts.For))
+		for _, of := range []spell{d.byLive, d.byDoubt} {
+			if of.since != 0 {
+				sooner(of.since + int64(s.opts.For))
+			}
+		}
+		if s.fresh(d, now) && d.live >= uint64(math.Ceil(s.opts.Threshold*float64(s.limit(d)))) && !d.disagrees {
+			sooner(d.read.at + int64(s.opts.StaleAfter) + 1) // then live bytes decide
 		}
 		if d.dueAt != 0 {
 			sooner(d.control.NotBefore)
@@ -164,7 +197,7 @@ func (s *State) Next(now int64) (next int64) {
 
 // Candidates are the processes on which a trigger can act, in the order of the PIDs.
 func (s *State) Candidates(t *Trigger, now int64) (all []Candidate) {
-	d := s.devices[t.Device]
+	d := s.find(t.Device)
 	if d == nil {
 		return nil
 	}
@@ -192,7 +225,7 @@ func (s *State) Candidates(t *Trigger, now int64) (all []Candidate) {
 
 // Holds says whether there is still a reason to act on a process.
 func (s *State) Holds(t *Trigger, id gpuwatch.Process, now int64) bool {
-	p, d := s.processes[id], s.devices[t.Device]
+	p, d := s.processes[id], s.find(t.Device)
 	if p == nil || d == nil || s.held(p, d, now) == 0 {
 		return false
 	}
@@ -206,7 +239,7 @@ func (s *State) Holds(t *Trigger, id gpuwatch.Process, now int64) bool {
 func (s *State) Acted(now int64) {
 	for _, d := range s.devices {
 		d.read.believed = now
-		d.byLive, d.byReading, d.dueAt = spell{}, spell{}, 0
+		d.byLive, d.byReading, d.byDoubt, d.dueAt = spell{}, spell{}, spell{}, 0
 		s.weigh(d, now, now)
 	}
 }

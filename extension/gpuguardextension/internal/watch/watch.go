@@ -5,14 +5,16 @@
 // Two kinds of sources tell it. A reading of a device is a sample: between two nobody knows. Live bytes of a process are told
 // whenever they change, so that silence means that they are the same. What is in use of a device is therefore
 //
-//	the last reading + what live bytes have changed since, and at least the sum of the live bytes
+//	the last reading + what live bytes have changed since
 //
-// and it is above the threshold for as long as
+// and, where no reading is fresh, the sum of the live bytes. It is above the threshold for as long as
 //
-//   - the sum of live bytes alone has been, until now, or
-//   - readings have said so, from the first to the last of them in a row.
+//   - readings have said so, from the first to the last of them in a row, or, without one that is fresh,
+//   - the sum of live bytes has been, until now.
 //
-// So a spike in a single reading is no reason to end anybody, and live bytes need no reading and no event to become one.
+// So a spike in a single reading is no reason to end anybody, and without readings live bytes need no event to become one. Live bytes
+// may be more than what is in use, as managed memory, which may be more than a device has, or that of a context that was destroyed.
+// So where a reading says far less than live bytes of before it, they are no reason, until one says otherwise.
 package watch
 
 import (
@@ -33,6 +35,8 @@ type Options struct {
 	GrowthWindow time.Duration
 	// DeviceMemory is the total, in bytes, of a device that does not tell it; 0: not known.
 	DeviceMemory uint64
+	// OneDevice says that the machine is known to have one device: what is told of none is on that.
+	OneDevice bool
 	// OnLeak says that a leak is a reason to act.
 	OnLeak bool
 	// MaxDevices and MaxProcesses bound what is remembered.
@@ -51,7 +55,9 @@ type State struct {
 	devices   map[string]*device
 	processes map[gpuwatch.Process]*process
 	leaks     map[string]*verdict
+	nowhere   *device // that of live bytes of which nobody knows where they are: a process can leak them all the same
 	beyond    Beyond
+	crowded   bool // there are devices that there was no room for, so that no other one is the only one
 	look      bool // there may be something to decide
 }
 
@@ -71,8 +77,12 @@ type device struct {
 	grown, released int64
 
 	byLive, byReading spell
-	dueAt             int64 // since when there is something to decide; 0: there is nothing
-	control           Control
+	// disagrees says that the last reading was far below the live bytes of then, and byDoubt since when, but for that, the memory would
+	// be too full.
+	disagrees bool
+	byDoubt   spell
+	dueAt     int64 // since when there is something to decide; 0: there is nothing
+	control   Control
 }
 
 // reading is the last one.
@@ -83,6 +93,7 @@ type reading struct {
 	known    int64 // when it was told
 	held     map[gpuwatch.Process]uint64
 	heldAt   int64
+	rest     uint64 // what was in use and held by nobody who is named
 }
 
 // spell is a time in which the memory is too full.
@@ -105,6 +116,7 @@ type live struct {
 	on    *device
 	bytes uint64
 	base  uint64 // at the last reading of the device
+	then  uint64 // at the last of who holds memory of it
 	at    int64
 }
 
@@ -117,12 +129,32 @@ type verdict struct {
 
 // New returns a State that knows nothing.
 func New(o Options) *State {
-	return &State{opts: o, devices: map[string]*device{}, processes: map[gpuwatch.Process]*process{}, leaks: map[string]*verdict{}}
+	return &State{opts: o, devices: map[string]*device{}, processes: map[gpuwatch.Process]*process{}, leaks: map[string]*verdict{}, nowhere: &device{}}
 }
 
 // Sizes are how many devices, processes and leaks are remembered.
 func (s *State) Sizes() (devices, processes, leaks int) {
 	return len(s.devices), len(s.processes), len(s.leaks)
+}
+
+// Unplaced are how many processes hold memory of which nobody knows on what device it is.
+func (s *State) Unplaced() (n int) {
+	for _, p := range s.processes {
+		if p.live.known && p.live.on == nil && p.live.bytes > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Read says whether there is a reading of a device.
+func (s *State) Read() bool {
+	for _, d := range s.devices {
+		if d.read.at != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Beyond counts what there was no room for.
@@ -139,7 +171,7 @@ func (s *State) Look() bool {
 func (s *State) Device(r gpuwatch.Device, now int64) {
 	d := s.device(r.ID)
 	if d == nil {
-		s.beyond.Devices++
+		s.crowd(r.ID, r.At, now)
 		return
 	}
 	if r.At < d.read.at {
@@ -155,19 +187,31 @@ func (s *State) Device(r gpuwatch.Device, now int64) {
 	if r.Processes != nil {
 		s.hold(d, &r)
 	}
+	d.released = 0
+	s.place()
+	before := uint64(0)
 	for _, p := range s.processes {
-		if p.live.on == d {
-			p.live.base = p.live.bytes
+		if l := &p.live; l.on == d {
+			l.base = l.bytes
+			if r.Processes != nil {
+				l.then = l.bytes
+			}
+			if l.at <= r.At {
+				before += l.bytes
+			}
 		}
 	}
-	d.released = 0
+	d.disagrees = before > r.Used+s.limit(d)/tolerance
 	s.placeAndWeigh(r.At, now)
 }
+
+// tolerance is the part of a device by which live bytes may be more than a reading without being in doubt.
+const tolerance = 20
 
 // hold takes who holds memory on a device.
 func (s *State) hold(d *device, r *gpuwatch.Device) {
 	was := d.read.held
-	d.read.held, d.read.heldAt = make(map[gpuwatch.Process]uint64, len(r.Processes)), r.At
+	d.read.held, d.read.heldAt, d.read.rest = make(map[gpuwatch.Process]uint64, len(r.Processes)), r.At, r.Used
 	for _, h := range r.Processes {
 		if h.PID <= 0 {
 			continue
@@ -177,6 +221,7 @@ func (s *State) hold(d *device, r *gpuwatch.Device) {
 			continue
 		}
 		d.read.held[h.Process] = h.Bytes
+		d.read.rest -= min(d.read.rest, h.Bytes)
 		s.grow(p, r.At)
 	}
 	for id := range was {
@@ -217,7 +262,7 @@ func (s *State) Live(t gpuwatch.Live, now int64) {
 	l.known, l.told, l.bytes, l.at = true, t.Device, t.Bytes, t.At
 	if moved {
 		if s.device(t.Device) == nil && t.Device != anonymous {
-			s.beyond.Devices++
+			s.crowd(t.Device, t.At, now)
 		}
 		s.placeAndWeigh(t.At, now)
 	} else if l.on != nil {
@@ -229,6 +274,9 @@ func (s *State) Live(t gpuwatch.Live, now int64) {
 		if t.At <= d.read.at { // the reading has it
 			d.grown -= int64(l.bytes) - int64(l.base)
 			l.base = l.bytes
+		}
+		if t.At <= d.read.heldAt {
+			l.then = l.bytes
 		}
 		s.weigh(d, t.At, now)
 	}
@@ -254,10 +302,10 @@ func (s *State) gone(id gpuwatch.Process, now int64) {
 	}
 	delete(s.processes, id)
 	for _, d := range s.devices {
-		released := d.read.held[id]
+		released, read := d.read.held[id]
 		delete(d.read.held, id)
-		if p.live.on == d {
-			released = max(released, p.live.base)
+		if !read && p.live.on == d {
+			released = p.live.base
 		}
 		if d.read.at != 0 {
 			d.released += int64(released)
@@ -266,18 +314,18 @@ func (s *State) gone(id gpuwatch.Process, now int64) {
 	s.placeAndWeigh(now, now)
 }
 
-// Leak takes a verdict. It says whether that is about a process of this machine.
+// Leak takes a verdict. It says whether that is about a process of this machine. One that names no host is if something is known of
+// its process, which was started before; until that is so, it waits.
 func (s *State) Leak(l gpuwatch.Leak, now int64) bool {
 	if !l.Open {
 		delete(s.leaks, l.ID)
 		return true
 	}
-	_, known := s.devices[l.Device]
 	switch {
 	case l.PID <= 0: // of a device, for which nobody can be held responsible
 		s.beyond.Nobody++
 		return false
-	case l.Host != "" && !s.opts.Mine(l.Host), l.Host == "" && !known: // no two devices have the same UUID
+	case l.Host != "" && !s.opts.Mine(l.Host):
 		s.beyond.Elsewhere++
 		return false
 	case s.leaks[l.ID] == nil && len(s.leaks) >= s.opts.MaxProcesses:
@@ -286,8 +334,15 @@ func (s *State) Leak(l gpuwatch.Leak, now int64) bool {
 	case s.leaks[l.ID] == nil:
 		s.leaks[l.ID] = &verdict{heard: now}
 	}
-	s.leaks[l.ID].Leak = l
+	v := s.leaks[l.ID]
+	v.Leak = l
 	s.look = true
+	if l.Host == "" {
+		if who, _ := s.leaker(v, s.named(), now); who == nil {
+			s.beyond.Elsewhere++
+			return false
+		}
+	}
 	return true
 }
 
@@ -299,7 +354,7 @@ func (s *State) device(id string) *device {
 	if d := s.devices[id]; d != nil {
 		return d
 	}
-	if id == anonymous && (s.opts.DeviceMemory == 0 || len(s.devices) > 0) {
+	if id == anonymous && (s.opts.DeviceMemory == 0 || !s.opts.OneDevice || len(s.devices) > 0) {
 		return nil
 	}
 	if len(s.devices) >= s.opts.MaxDevices && s.devices[anonymous] == nil {
@@ -311,6 +366,15 @@ func (s *State) device(id string) *device {
 	d := &device{id: id}
 	s.devices[id] = d
 	return d
+}
+
+// crowd counts that there was no room for a device.
+func (s *State) crowd(id string, at, now int64) {
+	s.beyond.Devices++
+	if id != anonymous && !s.crowded {
+		s.crowded = true
+		s.placeAndWeigh(at, now)
+	}
 }
 
 // process is one by its id, nil if there is no room for it.

@@ -100,9 +100,11 @@ func (r *rig) candidates(id string) (pids []int) {
 	return pids
 }
 
+// configured is for devices of which nothing is read.
+func configured(o *Options) { o.DeviceMemory = 100 * gib }
+
 func TestLiveBytesBecomeAReasonAlthoughNothingMoreIsTold(t *testing.T) {
-	r := newRig(t, nil)
-	r.reads(gpu, 10)
+	r := newRig(t, configured)
 	r.lives(1, gpu, 84)
 	assert.Empty(t, r.due())
 	r.lives(1, gpu, 85)
@@ -123,8 +125,7 @@ func TestLiveBytesBecomeAReasonAlthoughNothingMoreIsTold(t *testing.T) {
 }
 
 func TestLessForAMomentBeginsAnew(t *testing.T) {
-	r := newRig(t, nil)
-	r.reads(gpu, 10)
+	r := newRig(t, configured)
 	r.lives(1, gpu, 90)
 	r.wait(2)
 	r.lives(1, gpu, 80)
@@ -178,20 +179,112 @@ func TestWithoutAWaitTheFirstSightIsEnough(t *testing.T) {
 		assert.Equal(t, r.now, r.Due(r.now)[0].Since)
 	}
 	f(func(r *rig) { r.reads(gpu, 86) })
-	f(func(r *rig) { r.lives(1, gpu, 86) })
 	f(func(r *rig) { r.lives(2000, gpu, 0); r.lives(2000, gpu, 6) }) // 80 by the reading, and 6 more since
 }
 
 func TestADeviceThatLiveBytesLeaveIsNotTooFullAnyMore(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.For = 0 })
-	r.reads(gpu, 10)
+	r := newRig(t, func(o *Options) { o.For, o.DeviceMemory, o.OneDevice = 0, 100*gib, true })
 	r.lives(1, "", 90)
-	require.Equal(t, []string{gpu}, r.due())
+	require.Equal(t, []string{""}, r.due())
 	r.wait(1)
-	r.reads(other, 10, holds(1, 80))
-	assert.Equal(t, []string{other}, r.due())
 	r.lives(1, gpu, 90)
 	assert.Equal(t, []string{gpu}, r.due())
+	r.lives(1, other, 90)
+	assert.Equal(t, []string{other}, r.due())
+}
+
+// Scenario: a process has more than the device: managed memory, or that of a context that it has destroyed; live bytes have it all.
+// Guarantees: a reading that is fresh is believed, nobody is ended for what it does not say, also when it has become stale, and that is
+// a reason to tell; from a reading on that has it, it is a reason to act.
+func TestAReadingIsBelievedAndNotLiveBytes(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.For = 0 })
+	r.lives(1, gpu, 5)
+	r.reads(gpu, 10, holds(1, 8))
+	r.wait(1)
+	r.lives(1, gpu, 80)
+	assert.Equal(t, []string{gpu}, r.due(), "as far as is known")
+	r.wait(1)
+	r.lives(1, gpu, 90)
+	f := func(used uint64) {
+		t.Helper()
+		due := r.Due(r.now)
+		require.Len(t, due, 1)
+		assert.True(t, due[0].Disagrees)
+		assert.Equal(t, used*gib, due[0].Used)
+		assert.False(t, r.Holds(&due[0], pid(1), r.now))
+	}
+	r.wait(1)
+	r.reads(gpu, 10, holds(1, 8))
+	f(10)
+	got := r.Candidates(&Trigger{Device: gpu}, r.now)
+	require.Len(t, got, 1)
+	assert.Equal(t, 8*gib, got[0].Held, "that is what is read of it")
+	r.wait(1)
+	r.lives(1, gpu, 91)
+	f(11)
+	r.wait(20)
+	f(91)
+	r.lives(1, gpu, 60)
+	assert.Empty(t, r.Due(r.now))
+	r.lives(1, gpu, 90)
+	r.reads(gpu, 92, holds(1, 91))
+	require.Len(t, r.Due(r.now), 1)
+	assert.False(t, r.Due(r.now)[0].Disagrees)
+}
+
+func TestWithAReadingThatIsStaleLiveBytesDecide(t *testing.T) {
+	r := newRig(t, nil)
+	r.lives(1, gpu, 90)
+	r.reads(gpu, 92)
+	r.wait(2)
+	assert.Equal(t, t0+15*second+1, r.Next(r.now), "then nobody tells that it is stale")
+	r.now = t0 + 15*second + 1
+	assert.Empty(t, r.due())
+	r.wait(3)
+	assert.Equal(t, []string{gpu}, r.due())
+}
+
+// Scenario: another process fills the device; what of one is left in live bytes has been given back with its context.
+func TestOfWhatIsNotReadNobodyHoldsMoreThanIsLeft(t *testing.T) {
+	r := newRig(t, nil)
+	r.lives(1, gpu, 60)
+	r.reads(gpu, 90, holds(2, 88))
+	assert.Equal(t, []int{2}, r.candidates(gpu))
+	r.wait(1)
+	r.lives(1, gpu, 70)
+	assert.Equal(t, []int{1, 2}, r.candidates(gpu), "10 more since")
+	r.wait(1)
+	r.reads(gpu, 90)
+	assert.Equal(t, []int{1}, r.candidates(gpu), "nobody is named: it may be that one")
+}
+
+// Guarantees: what is on devices that are not known is not added up, unless there is one for certain.
+func TestWhatIsOnAnyDeviceIsOnNone(t *testing.T) {
+	f := func(one bool, want ...string) {
+		t.Helper()
+		r := newRig(t, func(o *Options) { o.DeviceMemory, o.OneDevice = 100*gib, one })
+		for n := range 3 {
+			r.lives(n+1, "", 30)
+		}
+		r.wait(3)
+		assert.Equal(t, want, r.due())
+		if !one {
+			assert.Equal(t, 3, r.Unplaced())
+			r.lives(4, gpu, 90) // the only one that is known, and not for that the only one that there is
+			r.wait(3)
+			assert.Equal(t, []string{gpu}, r.due())
+			assert.Equal(t, []int{4}, r.candidates(gpu))
+		}
+	}
+	f(true, "")
+	f(false)
+
+	r := newRig(t, func(o *Options) { o.MaxDevices = 1 })
+	r.reads(gpu, 10)
+	r.lives(1, "", 30)
+	assert.Zero(t, r.Unplaced())
+	r.reads(other, 10)
+	assert.Equal(t, 1, r.Unplaced(), "there is another one, for which there is no room")
 }
 
 func TestTheFullestDeviceComesFirst(t *testing.T) {
@@ -242,26 +335,27 @@ func TestLiveBytesFindTheirDevice(t *testing.T) {
 	r.lives(1, "", 10)
 	assert.Empty(t, r.Views(r.now))
 	r.reads(gpu, 0)
-	assert.Equal(t, uint64(10), r.used(gpu), "there is only one")
+	on := func(id string) uint64 { return r.devices[id].live / gib }
+	assert.Equal(t, uint64(10), on(gpu), "there is only one")
 	r.reads(other, 0, holds(2, 1))
-	assert.Zero(t, r.used(gpu), "nobody knows on which")
-	assert.Zero(t, r.used(other))
+	assert.Zero(t, on(gpu), "nobody knows on which")
+	assert.Zero(t, on(other))
 	r.lives(2, "", 20)
-	assert.Equal(t, uint64(20), r.used(other), "it holds memory there only")
+	assert.Equal(t, uint64(20), on(other), "it holds memory there only")
 	r.wait(1)
 	r.reads(gpu, 0, holds(2, 1))
-	assert.Zero(t, r.used(other), "it holds memory on both")
+	assert.Zero(t, on(other), "it holds memory on both")
 	r.lives(2, gpu, 7)
-	assert.Equal(t, uint64(7), r.used(gpu), "that was told")
+	assert.Equal(t, uint64(7), on(gpu), "that was told")
 	r.lives(2, other, 8)
-	assert.Zero(t, r.used(gpu), "what is told of a process is all that it has")
-	assert.Equal(t, uint64(8), r.used(other))
+	assert.Zero(t, on(gpu), "what is told of a process is all that it has")
+	assert.Equal(t, uint64(8), on(other))
 	r.lives(2, "", 9)
-	assert.Zero(t, r.used(other), "nobody knows on which, again")
+	assert.Zero(t, on(other), "nobody knows on which, again")
 }
 
 func TestWithoutReadingsTheMemoryThatIsConfiguredCounts(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.DeviceMemory = 100 * gib })
+	r := newRig(t, func(o *Options) { o.DeviceMemory, o.OneDevice = 100*gib, true })
 	r.lives(1, "", 90)
 	r.wait(3)
 	assert.Equal(t, []string{""}, r.due())
@@ -358,7 +452,8 @@ func TestVerdictsOfOtherMachinesAreIgnored(t *testing.T) {
 	f("there", gpu, 1, false)
 	f("there", "", 1, false)
 	f("", gpu, 1, true) // a device's id is that of one machine only
-	f("", "", 1, false)
+	f("", "", 1, true)  // who tells it is in the same Collector, and the process is known
+	f("", "", 2, false) // nothing is known of this one
 	f("", other, 1, false)
 	f("here", gpu, 0, false) // a device's, for which nobody is responsible
 	assert.Equal(t, Beyond{Elsewhere: 4, Nobody: 1}, r.Beyond())
@@ -388,6 +483,41 @@ func TestAVerdictIsAboutTheProcessThatWasThereThen(t *testing.T) {
 	r.Leak(leak, r.now)
 	assert.Empty(t, r.due())
 	assert.False(t, r.Holds(&due, pid(1), r.now))
+}
+
+// Scenario: a verdict names no host. Guarantees: it waits until something is told of its process, which was started before it.
+func TestAVerdictWithoutAHostWaitsForItsProcess(t *testing.T) {
+	r := newRig(t, nil)
+	assert.False(t, r.Leak(gpuwatch.Leak{ID: "x", Open: true, PID: 1, At: t0 + 5*second}, r.now))
+	assert.Empty(t, r.due())
+	r.reads(gpu, 50)
+	r.lives(1010, gpu, 20) // another PID
+	r.Live(gpuwatch.Live{Process: gpuwatch.Process{PID: 1, StartTime: 1010}, Device: gpu, Bytes: gib, At: r.now}, r.now)
+	assert.Empty(t, r.due(), "this one was started after the verdict")
+	r.lives(1, gpu, 20)
+	assert.Equal(t, []string{"x"}, r.due())
+}
+
+// Scenario: live bytes alone are told, and of no device. Guarantees: a leak is a reason all the same, and nothing else is.
+func TestALeakOfADeviceThatIsNotKnownIsAReason(t *testing.T) {
+	r := newRig(t, nil)
+	r.lives(1, "", 20)
+	r.lives(2, "", 90)
+	r.wait(10)
+	assert.Empty(t, r.due())
+	require.True(t, r.Leak(gpuwatch.Leak{ID: "x", Open: true, PID: 1, At: r.now}, r.now))
+	due := r.Due(r.now)
+	require.Len(t, due, 1)
+	assert.Empty(t, due[0].Device)
+	assert.Zero(t, due[0].Total)
+	got := r.Candidates(&due[0], r.now)
+	require.Len(t, got, 1)
+	assert.Equal(t, pid(1), got[0].Process)
+	assert.Equal(t, 20*gib, got[0].Held)
+	assert.True(t, r.Holds(&due[0], pid(1), r.now))
+	r.lives(1, "", 0)
+	assert.False(t, r.Holds(&due[0], pid(1), r.now))
+	assert.Empty(t, r.due())
 }
 
 func TestALeakIsNoReasonUnlessItIsToBe(t *testing.T) {
@@ -436,8 +566,10 @@ func TestWhatIsNotHeardOfIsForgotten(t *testing.T) {
 func TestAnOldTaleIsNotBelieved(t *testing.T) {
 	r := newRig(t, nil)
 	r.reads(gpu, 50)
+	r.lives(1, gpu, 50)
+	r.wait(1)
 	r.lives(1, gpu, 60)
-	r.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, Used: 99 * gib, At: r.now - 1}, r.now)
+	r.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, Used: 99 * gib, At: t0 - 1}, r.now)
 	r.Live(gpuwatch.Live{Process: pid(1), Device: gpu, Bytes: 99 * gib, At: r.now - 1}, r.now)
 	assert.Equal(t, uint64(60), r.used(gpu))
 }
