@@ -21,7 +21,7 @@ type kind struct {
 	hours float64
 	daily bool // its traffic comes and goes by day
 	// used is what may be gone of the headroom when 95 of 100 are found. A fifth is what is wanted. It is less than a verdict after three hours
-	// can keep where the GPU is full within 17, and where a cache has taken a tenth of the headroom before.
+	// can keep where the GPU is full within 17, where a cache has taken a tenth of the headroom before, and where four steps are as much.
 	used float64
 	// follows and keeps are what a running request takes while it runs, and what is kept for the most that ever ran.
 	follows, keeps float64
@@ -54,7 +54,7 @@ var kinds = []kind{
 	{name: "leak, in blocks of 64 MiB", leaks: true, hours: 12, used: 0.2, faults: func(r *rand.Rand) string {
 		return leak("rate: %.0f, block: %d", perHour(r)/3600, 64*mib)
 	}},
-	{name: "leak that fills the GPU within 2 to 6 hours", leaks: true, hours: 6, used: 0.6, faults: func(r *rand.Rand) string {
+	{name: "leak that fills the GPU within 2 to 6 hours", leaks: true, hours: 6, used: 0.35, faults: func(r *rand.Rand) string {
 		return leak("rate: %.0f", headroom/(3600*(2+4*r.Float64())))
 	}},
 	{name: "leak behind a cache that fills within an hour", leaks: true, hours: 12, used: 0.25, faults: func(r *rand.Rand) string {
@@ -63,6 +63,8 @@ var kinds = []kind{
 	{name: "leak with each request, by day; a request takes 100 MiB", leaks: true, hours: 18, daily: true, used: 0.2, follows: 100 * mib, faults: func(r *rand.Rand) string {
 		return leak("per_request: %.0f", perRequest(r))
 	}},
+	{name: "leak, 1 GiB every 2 hours", leaks: true, hours: 14, used: 0.2, faults: func(*rand.Rand) string { return leak("rate: %.3f, block: %d", gib/7200.0, gib) }},
+	{name: "leak, 2 GiB every 4 hours", leaks: true, hours: 24, used: 0.25, faults: func(*rand.Rand) string { return leak("rate: %.3f, block: %d", gib/7200.0, 2*gib) }},
 	{name: "flat", hours: 12, faults: none},
 	{name: "cache of 4 GiB that fills within an hour", hours: 12, faults: func(r *rand.Rand) string {
 		return leak("rate: %d, limit: %d", 4*gib/(600+r.IntN(3000)), 4*gib)

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "judge all and rewrite testdata, in a quarter of an hour")
+	update = flag.Bool("update", false, "judge all and rewrite testdata, in half an hour")
 	only   = flag.Int("kind", -1, "with -update: judge this kind only, by its number")
 )
 
