@@ -35,6 +35,10 @@ export const causes = {
     text: "What the driver holds for process {pid} grows, and more is not known: run the cuda_memory receiver beside it.",
     verify: "nvidia-smi --query-compute-apps=pid,used_memory --format=csv -l 60",
   },
+  device_grows: {
+    text: "What is in use on device {device} grows, and nothing is told of the processes on it: run the nvidia_gpu receiver where it sees them, by NVML and in the host's PID namespace, or the cuda_memory receiver.",
+    verify: "nvidia-smi --id={device} --query-gpu=memory.used --format=csv -l 60; fuser -v /dev/nvidia*",
+  },
 };
 
 /** A cause in words: {name, text, verify}. Of one by a rule of one's own only the name is known here. */

@@ -84,7 +84,7 @@ function chooser(app, memory, all, chosen) {
 
 /** All there is to say of a leak. */
 function card(app, p, bytes) {
-  const whose = program(p.metric) ?? "memory of no visible process", gpu = gpuOf(p.metric);
+  const whose = program(p.metric) ?? (p.causes.includes("device_grows") ? "memory of the device" : "memory of no visible process"), gpu = gpuOf(p.metric);
   const facts = [
     ["grows by", p.rate > 0 ? perHour(p.rate) : "–"],
     ["nothing is left in", Number.isFinite(p.end) ? h("span", { class: "over" }, format.duration(p.end)) : "–"],
