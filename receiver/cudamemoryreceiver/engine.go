@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
+	"github.com/otelcol-llm/otelcol-llm/internal/health"
 	"github.com/otelcol-llm/otelcol-llm/internal/workload"
 	"github.com/otelcol-llm/otelcol-llm/receiver/cudamemoryreceiver/internal/metadata"
 	"github.com/otelcol-llm/otelcol-llm/receiver/cudamemoryreceiver/internal/probe"
@@ -54,7 +55,7 @@ type engine struct {
 	who     owners
 
 	// What follows belongs to the one goroutine that scans and collects.
-	health            health
+	health            health.Health
 	probe             prober // nil while there is none
 	opened            int    // sessions so far
 	seen              bool   // something that uses CUDA, in this session
@@ -101,7 +102,7 @@ func (e *engine) findGuard(host component.Host) (err error) {
 
 // prepare makes ready what writes, for a test too.
 func (e *engine) prepare(host component.Host) {
-	e.health.host = host
+	e.health.Join(host)
 	e.writer = newWriter(written(e.cfg), e.set.BuildInfo.Version)
 	e.devices = newDevices(e.cfg.ProcRoot, e.cfg.MaxProcesses)
 }

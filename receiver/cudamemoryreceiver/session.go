@@ -181,7 +181,7 @@ func (e *engine) lose(ctx context.Context, err error) {
 
 // recovered says that something is watched, after a time in which nothing was. That it ends again is nothing that anybody need be told.
 func (e *engine) recovered(result *probe.ScanResult) {
-	if !e.health.recovered() || e.watched {
+	if !e.health.Recovered() || e.watched {
 		return
 	}
 	e.watched = true
@@ -197,7 +197,7 @@ func (e *engine) idle() {
 	if e.hidden {
 		why, say = errHidden, e.log.Warn
 	}
-	if e.health.failed(why) {
+	if e.health.Failed(why) {
 		e.watched = false
 		say("no process uses CUDA yet; it is looked for", zap.Duration("every", e.cfg.ScanInterval), zap.Error(why))
 	}
@@ -205,7 +205,7 @@ func (e *engine) idle() {
 
 // failed says why nothing is watched, once for each reason.
 func (e *engine) failed(err error) {
-	if !e.health.failed(err) {
+	if !e.health.Failed(err) {
 		return
 	}
 	e.watched = false

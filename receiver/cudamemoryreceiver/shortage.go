@@ -56,7 +56,7 @@ func (e *engine) short() {
 		advice = "and more is not possible"
 	}
 	err := fmt.Errorf("max_entries: %d is too few: what processes allocate beyond it is not in their cuda.memory.live; %s", limit, advice)
-	e.health.failed(err)
+	e.health.Failed(err)
 	now := e.now()
 	if next == e.shortage.said && now.Sub(e.shortage.saidAt) < shortageEvery {
 		return

@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
 	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
+	"github.com/otelcol-llm/otelcol-llm/internal/health"
 	"github.com/otelcol-llm/otelcol-llm/internal/shared"
 	"github.com/otelcol-llm/otelcol-llm/internal/workload"
 	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/dcgmnames"
@@ -48,7 +49,7 @@ type engine struct {
 	own     *telemetry
 	report  *receiverhelper.ObsReport
 	now     func() time.Time
-	health  health
+	health  health.Health
 	asking  atomic.Int64 // since when the source is asked, in Unix nanoseconds; 0 while it is not
 	overdue time.Duration
 
@@ -82,7 +83,7 @@ type instance struct{ *shared.Member[*engine] }
 
 // Start starts the engine with the first instance. The status of each is the engine's.
 func (i instance) Start(ctx context.Context, host component.Host) error {
-	i.Engine().health.join(host)
+	i.Engine().health.Join(host)
 	return i.Member.Start(ctx, host)
 }
 

@@ -506,12 +506,10 @@ func TestADriverThatBlocksIsTold(t *testing.T) {
 	}, func(cfg *Config) { cfg.CollectionInterval = shortest })
 	r.now, r.overdue = time.Now, 50*time.Millisecond
 	host := &statuses{Host: componenttest.NewNopHost()}
-	r.health.join(host)
+	r.health.Join(host)
 	require.NoError(t, r.Start(t.Context(), nil))
 	text := func() string {
-		r.health.mu.Lock()
-		defer r.health.mu.Unlock()
-		return r.health.text
+		return r.health.Text()
 	}
 	require.Eventually(t, func() bool { return text() != "" }, 10*time.Second, time.Millisecond)
 	assert.Contains(t, text(), "the driver has not answered for 50ms")

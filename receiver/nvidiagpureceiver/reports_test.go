@@ -126,14 +126,14 @@ func TestReport5AHostEngineThatRestarts(t *testing.T) {
 	})
 	r.scrape()
 	assert.Equal(t, []string{"hw.power{hw.id=" + r.world.GPUs[0].UUID + "} ended"}, r.series("hw.power"))
-	assert.Contains(t, r.health.text, "the connection to the host engine is not valid")
+	assert.Contains(t, r.health.Text(), "the connection to the host engine is not valid")
 	r.scrape()
 	assert.Empty(t, r.metrics.AllMetrics())
 
 	r.change(func(w *fakegpu.Scenario) { w.Rules = w.Rules[:1] })
 	r.scrape()
 	assert.Equal(t, power, r.series("hw.power"))
-	assert.Empty(t, r.health.text)
+	assert.Empty(t, r.health.Text())
 
 	r.change(func(w *fakegpu.Scenario) { w.Rules[0].Return = 2 })
 	r.scrape()
@@ -146,7 +146,7 @@ func TestReport5AHostEngineThatRestarts(t *testing.T) {
 func TestReport6ADriverThatComesLater(t *testing.T) {
 	r := onFakes(t, fakegpu.H100(), nil)
 	host := &statuses{Host: componenttest.NewNopHost()}
-	r.health.join(host)
+	r.health.Join(host)
 	require.NoError(t, os.Rename(os.Getenv(fakegpu.Variable), os.Getenv(fakegpu.Variable)+".away"))
 	fakegpu.Settle()
 	for range 3 {
@@ -165,7 +165,7 @@ func TestReport6ADriverThatComesLater(t *testing.T) {
 	assert.Equal(t, map[string]int64{"": 1}, r.counted("connected", ""))
 
 	late := &statuses{Host: componenttest.NewNopHost()}
-	r.health.join(late)
+	r.health.Join(late)
 	assert.Equal(t, []componentstatus.Status{componentstatus.StatusOK}, late.all, "whoever comes later hears how it is")
 }
 
@@ -180,7 +180,7 @@ func TestReport7HandlesAreGivenBackOnDemand(t *testing.T) {
 	r.release(t.Context())
 	assert.Zero(t, fakegputest.Stats(t).Initialised)
 	assert.Zero(t, fakegputest.Stats(t).EventSets)
-	assert.Contains(t, r.health.text, "all handles are given back until")
+	assert.Contains(t, r.health.Text(), "all handles are given back until")
 	assert.Equal(t, time.Minute, r.step(t.Context()))
 	r.change(func(w *fakegpu.Scenario) { // one is divided, the other taken out
 		w.GPUs = fakegpu.H100MIG().GPUs
@@ -192,7 +192,7 @@ func TestReport7HandlesAreGivenBackOnDemand(t *testing.T) {
 	r.scrape()
 	assert.Equal(t, []string{eventMIGChanged}, r.eventNames(), "what was taken out on purpose is not lost")
 	assert.Len(t, r.series("hw.gpu.memory.usage"), 5)
-	assert.Empty(t, r.health.text)
+	assert.Empty(t, r.health.Text())
 }
 
 // Guarantees: the signal is SIGUSR1, and the engine listens to it.
@@ -434,7 +434,7 @@ func TestADriverThatIsReplacedIsTold(t *testing.T) {
 	r.scrape()
 	r.change(func(w *fakegpu.Scenario) { w.Rules = []fakegpu.Rule{everywhere("*", 9)} })
 	r.scrape()
-	assert.Contains(t, r.health.text, gpu.ErrUnavailable.Error())
+	assert.Contains(t, r.health.Text(), gpu.ErrUnavailable.Error())
 	r.change(func(w *fakegpu.Scenario) { w.Rules, w.Driver = nil, "600.10" })
 	r.scrape()
 	assert.Len(t, r.series("hw.power"), 1)

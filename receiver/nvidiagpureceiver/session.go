@@ -69,7 +69,7 @@ func (e *engine) begin(ctx context.Context) bool {
 // failed says why nothing is read, once for each reason, and ends the series.
 func (e *engine) failed(ctx context.Context, err error) {
 	e.endSeries(ctx)
-	if !e.health.failed(err) {
+	if !e.health.Failed(err) {
 		return
 	}
 	const text = "no GPU is read; it is tried again"
@@ -83,7 +83,7 @@ func (e *engine) failed(ctx context.Context, err error) {
 
 // recovered says that GPUs are read, after a time in which none was.
 func (e *engine) recovered() {
-	if !e.health.recovered() {
+	if !e.health.Recovered() {
 		return
 	}
 	gpus := 0
@@ -115,7 +115,7 @@ func (e *engine) release(ctx context.Context) {
 	e.book.Excuse()
 	e.mu.Unlock()
 	e.endSeries(ctx)
-	e.health.failed(fmt.Errorf("all handles are given back until %s, as SIGUSR1 asks for", e.away.UTC().Format(time.RFC3339)))
+	e.health.Failed(fmt.Errorf("all handles are given back until %s, as SIGUSR1 asks for", e.away.UTC().Format(time.RFC3339)))
 	e.log.Info("all handles of GPUs are given back: they can be reset, unbound or divided otherwise", zap.Time("until", e.away))
 }
 

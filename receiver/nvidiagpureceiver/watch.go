@@ -36,7 +36,7 @@ func (e *engine) late(ctx context.Context) {
 	e.own.closed()
 	e.endSeries(ctx)
 	err := fmt.Errorf("the driver has not answered for %s: a call of it blocks, and nothing is read or given back until it returns", e.overdue)
-	if e.health.failed(err) {
+	if e.health.Failed(err) {
 		e.log.Warn("no GPU is read: the driver does not answer", zap.Error(err))
 	}
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nvidiagpureceiver
+// Package health is the status of a component that goes on while what it needs is away.
+package health
 
 import (
 	"sync"
@@ -9,16 +10,17 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 )
 
-// health is the status of the component, in the eyes of every instance's host. The zero health has nothing to say yet.
-type health struct {
+// Health is the status of a component, in the eyes of every instance's host. The zero Health has nothing to say yet. It is safe for
+// concurrent use.
+type Health struct {
 	mu    sync.Mutex
 	hosts []component.Host
 	event *componentstatus.Event // the last
 	text  string                 // of the error that lasts; empty where there is none
 }
 
-// join adds a host, which hears what the others have heard.
-func (h *health) join(host component.Host) {
+// Join adds a host, which hears what the others have heard.
+func (h *Health) Join(host component.Host) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hosts = append(h.hosts, host)
@@ -27,8 +29,8 @@ func (h *health) join(host component.Host) {
 	}
 }
 
-// failed reports an error that may pass. It is false where that was reported before.
-func (h *health) failed(err error) bool {
+// Failed reports an error that may pass. It is false where that was reported before.
+func (h *Health) Failed(err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.text == err.Error() {
@@ -39,8 +41,8 @@ func (h *health) failed(err error) bool {
 	return true
 }
 
-// recovered reports that all is well. It is false where it was before.
-func (h *health) recovered() bool {
+// Recovered reports that all is well. It is false where it was before.
+func (h *Health) Recovered() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.text == "" && h.event != nil {
@@ -51,7 +53,14 @@ func (h *health) recovered() bool {
 	return true
 }
 
-func (h *health) report(event *componentstatus.Event) {
+// Text is that of the error that lasts; empty where there is none.
+func (h *Health) Text() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text
+}
+
+func (h *Health) report(event *componentstatus.Event) {
 	h.event = event
 	for _, host := range h.hosts {
 		componentstatus.ReportStatus(host, event)
