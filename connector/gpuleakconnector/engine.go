@@ -97,7 +97,7 @@ func (e *engine) Start(ctx context.Context, host component.Host) error {
 			return err
 		}
 	}
-	if err = e.findGuard(host); err != nil {
+	if e.guard, err = gpuwatch.Find(host, e.cfg.Guard); err != nil {
 		return err
 	}
 	e.mu.Lock()

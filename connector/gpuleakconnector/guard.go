@@ -5,19 +5,9 @@ package gpuleakconnector
 import (
 	"strconv"
 
-	"go.opentelemetry.io/collector/component"
-
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/leak"
 	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
 )
-
-// findGuard finds who is told of leaks besides the pipelines, if somebody is.
-func (e *engine) findGuard(host component.Host) (err error) {
-	if e.cfg.Guard != nil {
-		e.guard, err = gpuwatch.Find(host, *e.cfg.Guard)
-	}
-	return err
-}
 
 // remindGuard tells of the leaks that were open before a restart.
 func (e *engine) remindGuard() {

@@ -370,11 +370,12 @@ func TestOthersFindIt(t *testing.T) {
 	assert.Equal(t, gpuaction.DefaultID, id)
 	r := start(t, nil, armed(t))
 	host := extensions{id: r.gpuGuard}
-	_, err := gpuwatch.Find(host, id)
+	_, err := gpuwatch.Find(host, &id)
 	require.NoError(t, err)
 	_, err = gpuaction.Find(host, id)
 	require.NoError(t, err)
-	_, err = gpuwatch.Find(host, component.MustNewID("none"))
+	none := component.MustNewID("none")
+	_, err = gpuwatch.Find(host, &none)
 	assert.True(t, err != nil && !errors.Is(err, os.ErrNotExist))
 }
 

@@ -63,7 +63,8 @@ func TestAGuardThatNobodyTellsSaysSo(t *testing.T) {
 	require.Len(t, got, 1)
 	assert.Contains(t, got[0], "write guard: "+r.set.ID.String()+" under nvidia_gpu or cuda_memory")
 	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError}, host.all)
-	_, err := gpuwatch.Find(&statuses{extensions: extensions{component.MustNewID("gpu_guard"): r.gpuGuard}}, component.MustNewID("gpu_guard"))
+	id := component.MustNewID("gpu_guard")
+	_, err := gpuwatch.Find(&statuses{extensions: extensions{id: r.gpuGuard}}, &id)
 	require.NoError(t, err)
 	for range 3 {
 		r.listen(begin.Add(3 * silence))

@@ -67,10 +67,13 @@ type Leak struct {
 	At         int64
 }
 
-// Find returns the Watcher with the id among the host's extensions, and lets that know, by its method Found if it has one, that
+// Find returns the Watcher with the id among the host's extensions, nil for none, and lets that know, by its method Found if it has one, that
 // somebody is going to tell it something.
-func Find(host component.Host, id component.ID) (Watcher, error) {
-	extension, ok := host.GetExtensions()[id]
+func Find(host component.Host, id *component.ID) (Watcher, error) {
+	if id == nil {
+		return nil, nil
+	}
+	extension, ok := host.GetExtensions()[*id]
 	if !ok {
 		return nil, fmt.Errorf("guard: there is no extension %q under service::extensions", id)
 	}

@@ -102,7 +102,9 @@ func TestTheGuardHearsAtOnce(t *testing.T) {
 	environment(t, proc, 7, "0::/\n", "CUDA_VISIBLE_DEVICES="+gpu0)
 	r := newRig(t, func(cfg *Config) { cfg.ProcRoot, cfg.Guard = proc, &id })
 	r.host.extensions = map[component.ID]component.Component{id: guard}
-	require.NoError(t, r.findGuard(r.host))
+	var err error
+	r.guard, err = gpuwatch.Find(r.host, &id)
+	require.NoError(t, err)
 	r.pass(0)
 	of := gpuwatch.Process{PID: 7, StartTime: 70}
 	r.kernel.opts.Changed(probe.Change{PID: 7, StartTime: 70, Live: 5, At: 42})

@@ -82,7 +82,8 @@ func newEngine(set receiver.Settings, cfg *Config, next consumer.Metrics) (*engi
 
 // Start begins to look for processes. That the kernel takes no probes is not an error: it may, when the privileges are there.
 func (e *engine) Start(_ context.Context, host component.Host) error {
-	if err := e.findGuard(host); err != nil {
+	var err error
+	if e.guard, err = gpuwatch.Find(host, e.cfg.Guard); err != nil {
 		return err
 	}
 	e.prepare(host)
@@ -91,13 +92,6 @@ func (e *engine) Start(_ context.Context, host component.Host) error {
 	e.stop = stop
 	e.running.Go(func() { e.run(ctx) })
 	return nil
-}
-
-func (e *engine) findGuard(host component.Host) (err error) {
-	if e.cfg.Guard != nil {
-		e.guard, err = gpuwatch.Find(host, *e.cfg.Guard)
-	}
-	return err
 }
 
 // prepare makes ready what writes, for a test too.

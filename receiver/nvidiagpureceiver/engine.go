@@ -100,7 +100,8 @@ func newEngine(set receiver.Settings, cfg *Config) (*engine, error) {
 
 // Start begins to look for GPUs. That there are none, or no driver, is not an error: they may come.
 func (e *engine) Start(_ context.Context, host component.Host) error {
-	if err := e.findGuard(host); err != nil {
+	var err error
+	if e.guard, err = gpuwatch.Find(host, e.cfg.Guard); err != nil {
 		return err
 	}
 	e.prepare()

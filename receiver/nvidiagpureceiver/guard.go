@@ -3,8 +3,6 @@
 package nvidiagpureceiver
 
 import (
-	"go.opentelemetry.io/collector/component"
-
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
 	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
 	"github.com/otelcol-llm/otelcol-llm/internal/workload"
@@ -12,14 +10,6 @@ import (
 
 // forGuard is what is read for a guard, whether or not a metric is made of it.
 var forGuard = []gpu.Point{gpu.MemoryLimit, gpu.MemoryUsage, gpu.MemoryReserved, gpu.ProcessMemory}
-
-// findGuard finds who is told of each reading, if somebody is.
-func (e *engine) findGuard(host component.Host) (err error) {
-	if e.cfg.Guard != nil {
-		e.guard, err = gpuwatch.Find(host, *e.cfg.Guard)
-	}
-	return err
-}
 
 // tellGuard tells of what was read just now. A GPU that is divided has no memory but that of its instances, and one that shares
 // the host's memory is not too full when that is.
