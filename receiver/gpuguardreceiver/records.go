@@ -4,6 +4,7 @@ package gpuguardreceiver
 
 import (
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -18,7 +19,7 @@ func (r *guardReceiver) records(actions []gpuaction.Action) plog.Logs {
 	scope := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
 	scope.Scope().SetName(metadata.ScopeName)
 	scope.Scope().SetVersion(r.set.BuildInfo.Version)
-	observed := pcommon.NewTimestampFromTime(r.now())
+	observed := pcommon.NewTimestampFromTime(time.Now())
 	for i := range actions {
 		a := &actions[i]
 		record := scope.LogRecords().AppendEmpty()

@@ -29,7 +29,5 @@ func newTelemetry(set component.TelemetrySettings, id component.ID) (*telemetry,
 }
 
 func (t *telemetry) lost(ctx context.Context, events int64) {
-	if events > 0 {
-		t.dropped.Add(ctx, events, t.only)
-	}
+	t.dropped.Add(ctx, events, t.only)
 }

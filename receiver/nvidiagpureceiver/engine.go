@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
 	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
 	"github.com/otelcol-llm/otelcol-llm/internal/health"
+	"github.com/otelcol-llm/otelcol-llm/internal/outbox"
 	"github.com/otelcol-llm/otelcol-llm/internal/shared"
 	"github.com/otelcol-llm/otelcol-llm/internal/workload"
 	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/dcgmnames"
@@ -70,12 +71,12 @@ type engine struct {
 	book     ledger.Ledger
 	writer   *writer
 	exporter dcgmnames.Writer
-	outbox   outbox
+	outbox   *outbox.Box[event]
 
 	signals chan os.Signal
 	stop    context.CancelFunc // nil before Start
 	reader  sync.WaitGroup     // run
-	others  sync.WaitGroup     // tell, watch
+	others  sync.WaitGroup     // telling, watch
 }
 
 // instance is what the Collector sees: one for each signal.
@@ -89,13 +90,17 @@ func (i instance) Start(ctx context.Context, host component.Host) error {
 
 func newEngine(set receiver.Settings, cfg *Config) (*engine, error) {
 	e := &engine{
-		cfg: cfg, set: set, log: set.Logger, now: time.Now, overdue: overdue, outbox: newOutbox(), signals: make(chan os.Signal, 1),
+		cfg: cfg, set: set, log: set.Logger, now: time.Now, overdue: overdue, signals: make(chan os.Signal, 1),
 	}
 	e.source = newSource(cfg, set.Logger)
 	var errs [2]error
 	e.own, errs[0] = newTelemetry(set.TelemetrySettings, set.ID)
 	e.report, errs[1] = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, ReceiverCreateSettings: set})
-	return e, errors.Join(errs[:]...)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	e.outbox = outbox.New(maxPendingEvents, set.Logger, e.deliver, e.own.eventsLost)
+	return e, nil
 }
 
 // Start begins to look for GPUs. That there are none, or no driver, is not an error: they may come.
@@ -112,7 +117,7 @@ func (e *engine) Start(_ context.Context, host component.Host) error {
 		signal.Notify(e.signals, syscall.SIGUSR1)
 	}
 	e.reader.Go(func() { e.run(running) })
-	e.others.Go(func() { e.tell(running) })
+	e.others.Go(func() { e.outbox.Run(running) })
 	e.others.Go(func() { e.watch(running) })
 	return nil
 }
@@ -203,8 +208,7 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	e.others.Wait()
 	last, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
-	e.outbox.Resume()
-	e.sendEvents(last)
+	e.outbox.Flush(last)
 	if e.pods != nil {
 		e.pods.Close()
 	}

@@ -3,6 +3,7 @@
 package nvidiagpureceiver
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,9 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/ledger"
 	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/metadata"
 )
+
+// maxPendingEvents bounds the events that wait for their consumer. A GPU that is broken reports the same Xid again and again.
+const maxPendingEvents = 1000
 
 // The names of the log events.
 const (
@@ -101,12 +105,22 @@ func (e *engine) note(ev event) {
 	}
 	write(ev.body, zap.String("event", ev.name), zap.String("hw.id", ev.uuid))
 	if e.logs != nil {
-		e.outbox.add(ev)
+		e.outbox.Add(ev)
 	}
 }
 
-// records makes log records of events, those of a device on its resource. The caller holds the mutex.
+// deliver hands events to the consumer.
+func (e *engine) deliver(ctx context.Context, events []event) error {
+	of := e.report.StartLogsOp(ctx)
+	err := e.logs.ConsumeLogs(of, e.records(events))
+	e.report.EndLogsOp(of, metadata.Type.String(), len(events), err)
+	return err
+}
+
+// records makes log records of events, those of a device on its resource.
 func (e *engine) records(events []event) plog.Logs {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	ld := plog.NewLogs()
 	scopes := map[string]plog.ScopeLogs{}
 	observed := pcommon.NewTimestampFromTime(e.now())

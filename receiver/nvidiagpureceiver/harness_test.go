@@ -115,6 +115,7 @@ func newRig(t testing.TB, read func(*gpu.Snapshot), configure func(*Config)) *ri
 		metrics: new(consumertest.MetricsSink), logs: new(consumertest.LogsSink), console: console,
 	}
 	e.now = func() time.Time { return r.clock }
+	e.outbox.Clock(e.now)
 	e.source, e.metrics, e.logs, e.who = r.source, r.metrics, r.logs, named{}
 	e.prepare()
 	t.Cleanup(func() {
@@ -131,7 +132,7 @@ func (r *rig) scrape() {
 	r.t.Helper()
 	r.metrics.Reset()
 	wait := r.step(r.t.Context())
-	r.sendEvents(r.t.Context())
+	r.outbox.Send(r.t.Context())
 	r.clock = r.clock.Add(wait)
 }
 

@@ -464,7 +464,7 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 	for i := range 2 * maxPendingEvents {
 		r.source.events(gpu.Event{Time: int64(i), UUID: "GPU-0", Code: 31})
 	}
-	assert.Len(t, r.outbox.pending, maxPendingEvents)
+	assert.Equal(t, maxPendingEvents, r.outbox.Len())
 	r.engine.logs = r.logs
 	r.clock = r.clock.Add(time.Minute)
 	r.scrape()

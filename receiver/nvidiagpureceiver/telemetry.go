@@ -117,3 +117,7 @@ func (t *telemetry) saw(ctx context.Context, s *gpu.Snapshot, p *plan, beyond in
 		t.processes.Store(int64(n))
 	}
 }
+
+func (t *telemetry) eventsLost(ctx context.Context, events int64) {
+	t.eventsDropped.Add(ctx, events, t.only)
+}
