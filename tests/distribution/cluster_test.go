@@ -113,7 +113,7 @@ func TestAnAgentForgetsWhatClientsClaim(t *testing.T) {
 				"yaml:service::pipelines::metrics: null", "yaml:service::pipelines::metrics/gpu: null", "yaml:service::pipelines::traces: null",
 				"yaml:service::pipelines::metrics/out: null", "yaml:service::pipelines::traces/out: null",
 				// All but k8s_attributes, which does not start without an API server.
-				"yaml:service::pipelines::logs::processors: [memory_limiter, resource/claims, transform/claims]",
+				"yaml:service::pipelines::logs::processors: [memory_limiter, transform/tenant, transform/claims]",
 			}})
 			c.WaitReady()
 			resp, err := http.Post("http://"+otlp+"/v1/logs", "application/json", strings.NewReader(record))

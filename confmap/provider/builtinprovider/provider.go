@@ -7,6 +7,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -19,6 +20,9 @@ const (
 	schemeName = "builtin"
 	configsDir = "configs"
 	extension  = ".yaml"
+
+	// hostname is what the machine calls itself: a shell knows it as HOSTNAME, but seldom hands that on.
+	hostname = "hostname"
 )
 
 //go:embed configs/*.yaml
@@ -43,11 +47,19 @@ func NewFactory() confmap.ProviderFactory {
 // Names returns the names of the embedded configurations in alphabetical order.
 func Names() []string { return names(embedded) }
 
-// Retrieve returns the configuration that the URI names. It never changes, so the watcher is not used.
+// Retrieve returns the configuration that the URI names, or the name of the host, which is a value and no configuration. Neither
+// ever changes, so the watcher is not used.
 func (p *provider) Retrieve(_ context.Context, uri string, _ confmap.WatcherFunc) (*confmap.Retrieved, error) {
 	name, ok := strings.CutPrefix(uri, schemeName+":")
 	if !ok {
 		return nil, fmt.Errorf("%q is not supported by the %q provider", uri, schemeName)
+	}
+	if name == hostname {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w: set HOSTNAME", uri, err)
+		}
+		return confmap.NewRetrieved(host)
 	}
 	// A name is looked up in the list, never joined to a path unseen: "../x" is just unknown.
 	known := names(p.configs)

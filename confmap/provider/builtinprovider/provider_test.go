@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -36,6 +37,16 @@ func TestUnknownNameListsTheKnownOnes(t *testing.T) {
 		assert.EqualError(t, err, fmt.Sprintf("%q is not a built-in configuration; known: builtin:agent, "+
 			"builtin:all-in-one, builtin:dcgm-exporter, builtin:gateway, builtin:gateway-kafka, builtin:gateway-part, builtin:judge", uri))
 	}
+}
+
+func TestTheHostHasAName(t *testing.T) {
+	got, err := newProvider(zap.NewNop()).Retrieve(t.Context(), "builtin:hostname", nil)
+	require.NoError(t, err)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	raw, err := got.AsRaw()
+	require.NoError(t, err)
+	assert.Equal(t, host, raw)
 }
 
 func TestOtherSchemeIsRefused(t *testing.T) {
