@@ -9,10 +9,12 @@ import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { axe, browser, collector, eventually, loaded, open, stopAll } from "./harness.mjs";
 
+const began = new Date().toISOString();
 let shipped, chrome, page;
 
 before(async () => {
-  [shipped, chrome] = await Promise.all([collector(), browser()]);
+  shipped = await collector();
+  chrome = await browser();
   page = await open(chrome, `${shipped.url}?from=now-1h&refresh=0`);
 });
 
@@ -43,9 +45,9 @@ async function asOf(time, view = "promises") {
   await loaded(page);
 }
 
-/** The view as it is, with all that was. */
+/** A view as it is, with all that was: from before the story began, so that what was short is seen. */
 async function now(view) {
-  await page.goto(`${shipped.url}?view=${view}&from=now-1h&refresh=0`);
+  await page.goto(`${shipped.url}?${new URLSearchParams({ view, from: began, refresh: 0 })}`);
   await loaded(page);
 }
 
