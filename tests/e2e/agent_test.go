@@ -59,7 +59,7 @@ func TestATenantOverItsLimitDoesNotHoldItsNodeUp(t *testing.T) {
 		require.Equal(t, http.StatusOK, a.logs(lines("beta", plog.SeverityNumberInfo, body)))
 		time.Sleep(100 * time.Millisecond)
 	}
-	require.Eventually(t, func() bool { return len(to.arrived("beta")) >= len(order) }, 5*time.Second, 20*time.Millisecond, "what beta sent waits")
+	require.Eventually(t, func() bool { return len(to.arrived("beta")) >= len(order) }, patience, 20*time.Millisecond, "what beta sent waits")
 	longest := time.Duration(0)
 	var came []string
 	for _, r := range to.arrived("beta") {
@@ -96,7 +96,7 @@ requests{x="1"} 3
 		var err error
 		written, err = os.ReadFile(out)
 		return err == nil && strings.Count(string(written), `"name":"requests"`) >= 2
-	}, 15*time.Second, 100*time.Millisecond)
+	}, patience, 100*time.Millisecond)
 	assert.NotContains(t, string(written), "victim")
 	assert.Contains(t, string(written), `{"key":"service.name","value":{"stringValue":"llm"}}`)
 	assert.Zero(t, a.Stop())

@@ -127,7 +127,7 @@ func TestAFaultIsToldOneScrapeAfterItsWindow(t *testing.T) {
 			}
 		}
 		return false
-	}, 30*time.Second, 20*time.Millisecond, "no window was kept")
+	}, patience, 20*time.Millisecond, "no window was kept")
 
 	// Three seconds into a window. What is left of it is bad by far more than a tenth.
 	start := time.Now().Truncate(window)
@@ -144,7 +144,7 @@ func TestAFaultIsToldOneScrapeAfterItsWindow(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		return came > 0 && len(alerted) > 0
-	}, 3*window, 10*time.Millisecond, "nobody was told")
+	}, patience, 10*time.Millisecond, "nobody was told")
 	to.mu.Lock()
 	opened := to.events[0]
 	to.mu.Unlock()

@@ -87,7 +87,7 @@ func TestThePageShowsAfterACrashWhatItShowedBefore(t *testing.T) {
 	const queries = `{__name__=~"slo_objective|slo_state|vllm:time_to_first_token_seconds_(bucket|count)|vllm:request_success_total"}`
 
 	l := startOnALaptop(t, dir, engine)
-	require.Eventually(t, func() bool { return len(l.ask(`slo_objective{slo_id="llm:vllm:ttft:p95"}`, time.Now())) > 0 }, 30*time.Second, 200*time.Millisecond)
+	require.Eventually(t, func() bool { return len(l.ask(`slo_objective{slo_id="llm:vllm:ttft:p95"}`, time.Now())) > 0 }, patience, 200*time.Millisecond)
 	at := time.Now()
 	time.Sleep(2 * time.Second) // later samples follow
 	before := l.ask(queries, at)
@@ -99,7 +99,7 @@ func TestThePageShowsAfterACrashWhatItShowedBefore(t *testing.T) {
 	assert.Equal(t, before, l.ask(queries, at))
 	require.Eventually(t, func() bool {
 		return len(l.ask(fmt.Sprintf(`timestamp(slo_sli_events_total) > %d`, restarted.Unix()), time.Now())) > 0
-	}, 30*time.Second, 200*time.Millisecond)
+	}, patience, 200*time.Millisecond)
 	for _, s := range l.ask(`count by (slo_id, model_name) (slo_objective)`, time.Now()) {
 		assert.Equal(t, "1", s.Value[1], "%v has one series, not one for each start", s.Metric)
 	}

@@ -120,13 +120,13 @@ func (c *cuda) has(a *allocator, want map[string]float64) {
 			require.NoError(t, err, name)
 			assert.Equal(t, value, got, name)
 		}
-	}, 10*time.Second, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 }
 
 // lacks waits until there is no series of a process.
 func (c *cuda) lacks(a *allocator) {
 	c.t.Helper()
-	assert.Eventually(c.t, func() bool { return !strings.Contains(get(c.t, c.series), pid(a)) }, 10*time.Second, 50*time.Millisecond)
+	assert.Eventually(c.t, func() bool { return !strings.Contains(get(c.t, c.series), pid(a)) }, patience, 50*time.Millisecond)
 }
 
 func pid(a *allocator) string { return fmt.Sprintf(`process_pid="%d"`, a.PID()) }
@@ -143,11 +143,11 @@ func TestCUDAMemoryIsCountedToTheByte(t *testing.T) {
 	early.do("load "+built.Runtime, "")
 	c := startCUDA(t, only(t, "bpf", "perfmon"))
 	show(t, c.dir, early)
-	c.WaitLog("CUDA memory is watched", 10*time.Second)
+	c.WaitLog("CUDA memory is watched", patience)
 	show(t, c.dir, linked)
 	show(t, c.dir, driver)
 	driver.do("load "+built.Driver, "")
-	require.Eventually(t, func() bool { return seriesOf(get(t, c.own), "cuda_memory_libraries{") == "3" }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return seriesOf(get(t, c.own), "cuda_memory_libraries{") == "3" }, patience, 50*time.Millisecond)
 
 	early.do("alloc cudaMalloc 100 4096", "100 0")
 	early.do("free cudaFree 40", "40 0")
@@ -207,12 +207,12 @@ func TestARestartedCollectorSaysWhatItDoesNotKnow(t *testing.T) {
 			page := get(c.t, c.series)
 			assert.Equal(t, unknown, seriesOf(page, "cuda_memory_missed", `cuda_memory_miss="unknown_free"`, pid(e)))
 			assert.Equal(t, "0", seriesOf(page, "cuda_memory_missed", `cuda_memory_miss="max_entries"`, pid(e)))
-		}, 10*time.Second, 50*time.Millisecond)
+		}, patience, 50*time.Millisecond)
 	}
 	for range 2 {
 		c := startCUDA(t, "")
 		show(t, c.dir, e)
-		c.WaitLog("CUDA memory is watched", 10*time.Second)
+		c.WaitLog("CUDA memory is watched", patience)
 		e.do("alloc cudaMalloc 1 1048576", "1 0")
 		e.do("free cudaFree 1", "1 0")
 		missed(c, "0")
@@ -264,7 +264,7 @@ service:
 	})
 	c.WaitReady()
 	e.do("load "+built.Runtime, "")
-	c.WaitLog("CUDA memory is watched", 10*time.Second)
+	c.WaitLog("CUDA memory is watched", patience)
 	e.do("alloc cudaMalloc 3 1024", "3 0")
 
 	labels := func(metric string) (key string) {
@@ -273,7 +273,7 @@ service:
 				key = series
 			}
 			return key != ""
-		}, 10*time.Second, 50*time.Millisecond, metric)
+		}, patience, 50*time.Millisecond, metric)
 		return strings.TrimPrefix(key, metric)
 	}
 	of := labels("cuda.memory.live")
@@ -290,7 +290,7 @@ service:
 func TestWithoutPrivilegesCUDAMemoryWaits(t *testing.T) {
 	parallel(t)
 	c := startCUDA(t, only(t))
-	c.WaitLog("nothing is seen of CUDA memory; it is tried again", 10*time.Second)
+	c.WaitLog("nothing is seen of CUDA memory; it is tried again", patience)
 	c.soon(c.status, `"receiver:cuda_memory":{"healthy":false,"status":"StatusRecoverableError"`, "CAP_BPF and CAP_PERFMON")
 	time.Sleep(time.Second) // five tries
 	assert.Equal(t, 1, strings.Count(c.Logs(), "nothing is seen of CUDA memory"), c.Logs())
@@ -306,12 +306,12 @@ func TestWithoutCUDATheCollectorWaits(t *testing.T) {
 	built, err := fakecuda.Build(t.TempDir())
 	require.NoError(t, err)
 	c := startCUDA(t, "")
-	c.WaitLog("no process uses CUDA yet", 10*time.Second)
+	c.WaitLog("no process uses CUDA yet", patience)
 	c.soon(c.status, "StatusRecoverableError", "no process has loaded CUDA")
 	e := startAllocator(t, built.Workload)
 	show(t, c.dir, e)
 	e.do("load "+built.Runtime, "")
-	c.WaitLog("CUDA memory is watched", 10*time.Second)
+	c.WaitLog("CUDA memory is watched", patience)
 	e.do("alloc cudaMalloc 1 4096", "1 0")
 	c.has(e, map[string]float64{"cuda_memory_live_bytes": 4096})
 	c.soon(c.status, `"receiver:cuda_memory":{"healthy":true,"status":"StatusOK"`)

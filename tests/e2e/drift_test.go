@@ -154,7 +154,7 @@ func (h *heatmap) tell(t0 time.Time, n, k int, fault bool) pmetric.Metrics {
 // waitFor waits until a query has an answer as of an event time.
 func (h *heatmap) waitFor(query string, at time.Time) {
 	h.t.Helper()
-	require.Eventually(h.t, func() bool { return len(h.database.ask(query, at)) > 0 }, 30*time.Second, 50*time.Millisecond, "%s as of %s", query, at)
+	require.Eventually(h.t, func() bool { return len(h.database.ask(query, at)) > 0 }, patience, 50*time.Millisecond, "%s as of %s", query, at)
 }
 
 // cells are the cells in an answer.
@@ -256,7 +256,7 @@ func (h *heatmap) saved() {
 		return n
 	}
 	before := saves()
-	require.Eventually(h.t, func() bool { return saves() >= before+2 }, 30*time.Second, 50*time.Millisecond, "no checkpoint is written")
+	require.Eventually(h.t, func() bool { return saves() >= before+2 }, patience, 50*time.Millisecond, "no checkpoint is written")
 }
 
 // window tells a window and waits for the verdict on the one before it.

@@ -161,7 +161,7 @@ func TestEveryPointOfEveryEngineIsAcceptedOrRefusedWithAReason(t *testing.T) {
 			scrapes = scrapes && n.Load() >= 4
 		}
 		return scrapes && received == accepted+refused
-	}, 60*time.Second, 150*time.Millisecond, "received %v, accepted %v, refused %v: %v", &received, &accepted, &refused, &reasons)
+	}, patience, 150*time.Millisecond, "received %v, accepted %v, refused %v: %v", &received, &accepted, &refused, &reasons)
 
 	t.Logf("%d metrics of %d engines: received %.0f = accepted %.0f + refused %.0f %v", len(metrics), len(targets), received, accepted, refused, reasons)
 	assert.Positive(t, accepted)

@@ -25,7 +25,7 @@ func (g *gpus) has(value string, texts ...string) {
 	if !assert.Eventually(g.t, func() bool {
 		page = get(g.t, g.series)
 		return seriesOf(page, texts...) == value
-	}, 30*time.Second, 50*time.Millisecond) {
+	}, patience, 50*time.Millisecond) {
 		g.t.Fatalf("no %s = %q in %s\n%s", texts, value, page, g.Logs())
 	}
 }
@@ -41,11 +41,11 @@ func TestAGPUThatIsLostAtTheStartIsTold(t *testing.T) {
 	g.install()
 	g.has("1", "hw_status{", `hw_id="index-3"`, `hw_name="GPU 3"`, `hw_state="failed"`)
 	g.has("1", "hw_status{", world.GPUs[4].UUID, `hw_state="ok"`)
-	require.Eventually(t, func() bool { return slices.Contains(g.events(), "nvidia.gpu.lost") }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Contains(g.events(), "nvidia.gpu.lost") }, patience, 50*time.Millisecond)
 	world.Rules = nil
 	g.write(world)
 	g.has("1", "hw_status{", world.GPUs[3].UUID, `hw_state="ok"`)
-	require.Eventually(t, func() bool { return slices.Contains(g.events(), "nvidia.gpu.recovered") }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Contains(g.events(), "nvidia.gpu.recovered") }, patience, 50*time.Millisecond)
 	assert.Zero(t, g.Stop())
 }
 
@@ -124,11 +124,11 @@ func TestAHostEngineThatHangsDoesNotStopNVML(t *testing.T) {
 			id := world.GPUs[0].UUID
 			g.has("1", "hw_gpu_utilization_ratio{", id, `hw_gpu_task="general"`)
 			if function != "dcgmConnect_v2" {
-				g.WaitLog("DCGM does the profiling", 20*time.Second)
+				g.WaitLog("DCGM does the profiling", patience)
 				world.Rules = append(world.Rules, hang)
 				g.write(world)
 			}
-			g.WaitLog("DCGM does not answer within", 20*time.Second)
+			g.WaitLog("DCGM does not answer within", patience)
 			world.GPUs[0].Set("utilization.gpu", 50)
 			g.write(world)
 			begin := time.Now()

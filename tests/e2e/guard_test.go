@@ -107,7 +107,7 @@ func stubborn(t *testing.T) *exec.Cmd {
 	require.Eventually(t, func() bool {
 		target, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "exe"))
 		return err == nil && filepath.Base(target) == "leaky"
-	}, 10*time.Second, 5*time.Millisecond)
+	}, patience, 5*time.Millisecond)
 	return cmd
 }
 
@@ -164,7 +164,7 @@ func outcome(of map[string]any) string {
 func (g *guarded) soon(want ...string) {
 	g.t.Helper()
 	begins := func(all []string) bool { return len(all) >= len(want) && slices.Equal(want, all[:len(want)]) }
-	if !assert.Eventually(g.t, func() bool { return begins(g.audited()) && begins(g.told()) }, 20*time.Second, 20*time.Millisecond) {
+	if !assert.Eventually(g.t, func() bool { return begins(g.audited()) && begins(g.told()) }, patience, 20*time.Millisecond) {
 		g.t.Fatalf("the audit has %q, the events are %q", g.audited(), g.told())
 	}
 }
@@ -229,7 +229,7 @@ func TestAControlGroupThatFillsAGPUIsEnded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		members, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
 		return err == nil && len(members) == 0
-	}, 10*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	assert.Zero(t, g.Stop())
 }
 
@@ -315,7 +315,7 @@ func TestAProcessThatLeaksIsEnded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		send(time.Now())
 		return !g.alive()
-	}, 90*time.Second, 200*time.Millisecond)
+	}, patience, 200*time.Millisecond)
 	g.soon("termed", "exited")
 	each(t, filepath.Join(g.dir, "audit.jsonl"), func(line []byte) {
 		var of map[string]any
@@ -354,7 +354,7 @@ func TestTheGuardIsSwitchedOnOverTheAgent(t *testing.T) {
 		"receivers: {nop: }\nexporters: {nop: }\n"+
 		"service: {extensions: [gpu_guard, gpu_guard/two], pipelines: {metrics: {receivers: [nop], exporters: [nop]}}, telemetry: {metrics: {level: none}}}\n", dir))
 	c := spawn.Start(t, spawn.Options{Configs: []string{config}})
-	c.WaitLog("another guard writes it: give each a file of its own", 30*time.Second)
+	c.WaitLog("another guard writes it: give each a file of its own", patience)
 	assert.NotZero(t, c.Stop())
 }
 
@@ -366,7 +366,7 @@ func TestAGuardThatIsNotSwitchedOnIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	config := spawn.WriteConfig(t, fmt.Sprintf(guardConfig, dir, spawn.FreeEndpoint(t), guardToken, spawn.FreeEndpoint(t), spawn.FreePort(t)))
 	c := spawn.Start(t, spawn.Options{Configs: []string{config, "yaml:service::extensions: []"}})
-	c.WaitLog(`extension \"gpu_guard\"`, 30*time.Second)
-	c.WaitLog("service::extensions", 30*time.Second)
+	c.WaitLog(`extension \"gpu_guard\"`, patience)
+	c.WaitLog("service::extensions", patience)
 	assert.NotZero(t, c.Stop())
 }

@@ -75,7 +75,7 @@ func TestTheLoopFromAnAllocationToItsEnd(t *testing.T) {
 	})
 	c.WaitReady()
 	serving := program("serving")
-	c.WaitLog("CUDA memory is watched", 20*time.Second)
+	c.WaitLog("CUDA memory is watched", patience)
 	serving.do("alloc cudaMalloc 50 1000000000", "50 0")
 	used(50*gb, 0)
 
@@ -176,7 +176,7 @@ func TestTheLoopFromALeakToItsEnd(t *testing.T) {
 	c := spawn.Start(t, spawn.Options{Configs: []string{spawn.WriteConfig(t, fmt.Sprintf(leakLoopConfig, dir))}})
 	c.WaitReady()
 	all := []*allocator{startProgram(t, &built, dir, "leaky"), startProgram(t, &built, dir, "serving")}
-	c.WaitLog("CUDA memory is watched", 20*time.Second)
+	c.WaitLog("CUDA memory is watched", patience)
 	leaky, serving := all[0], all[1]
 	for _, a := range all {
 		a.do("alloc cudaMalloc 10 1000000000", "10 0")
@@ -200,7 +200,7 @@ func TestTheLoopFromALeakToItsEnd(t *testing.T) {
 		}
 		outcomes, _ := told()
 		return slices.Contains(outcomes, of(leaky, "exited leak")) && slices.Contains(outcomes, of(serving, "refused: protected leak"))
-	}, 4*time.Minute, 400*time.Millisecond)
+	}, patience, 400*time.Millisecond)
 	t.Logf("ended after %s", time.Since(begin).Round(time.Second))
 	outcomes, leaks := told()
 	assert.Contains(t, outcomes, of(leaky, "termed leak"))

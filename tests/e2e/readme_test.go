@@ -90,7 +90,7 @@ func TestAllInOneJudgesTheEnginesItIsPointedAt(t *testing.T) {
 		require.NoError(t, err)
 		text = string(body)
 		return strings.Contains(text, "slo_sli_events_total{") && strings.Contains(text, "vllm:time_to_first_token_seconds_bucket{")
-	}, time.Minute, 500*time.Millisecond, "%s", &text)
+	}, patience, 500*time.Millisecond, "%s", &text)
 
 	all := families(t, strings.NewReader(text))
 	for _, name := range []string{"slo_sli_events_total", "slo_objective", "slo_state"} {
@@ -108,7 +108,7 @@ func TestAllInOneJudgesTheEnginesItIsPointedAt(t *testing.T) {
 	}
 	// The page finds what the Prometheus endpoint shows.
 	for _, name := range []string{"slo_sli_events_total", "slo_objective", "slo_state", "vllm:time_to_first_token_seconds_bucket"} {
-		assert.Eventually(t, func() bool { return len(c.ask(name, time.Now())) > 0 }, 20*time.Second, 100*time.Millisecond, name)
+		assert.Eventually(t, func() bool { return len(c.ask(name, time.Now())) > 0 }, patience, 100*time.Millisecond, name)
 	}
 	assert.Equal(t, 0, c.Stop())
 }

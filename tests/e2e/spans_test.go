@@ -68,7 +68,7 @@ func TestSpansOfTheSimulatorReachTheCollector(t *testing.T) {
 			}
 		})
 		return spans > 100
-	}, 20*time.Second, 200*time.Millisecond)
+	}, patience, 200*time.Millisecond)
 	assert.Len(t, traces, spans, "each request has a trace of its own")
 	t.Logf("%d spans", spans)
 	assert.Equal(t, 0, c.Stop())

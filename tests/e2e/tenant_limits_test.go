@@ -48,8 +48,8 @@ func TestATenantOverItsLimitIsToldWhenToSendAgain(t *testing.T) {
 
 	assert.Equal(t, http.StatusOK, g.sendMetrics(3, "noisy", "quiet").StatusCode)
 	assert.Equal(t, http.StatusOK, g.sendLogs(4, "noisy").StatusCode, "each signal has its own")
-	require.Eventually(t, func() bool { n, _ := e.items("quiet"); return n == 1 }, 5*time.Second, 10*time.Millisecond)
-	require.Eventually(t, func() bool { n, _ := e.items("noisy"); return n == 2 }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { n, _ := e.items("quiet"); return n == 1 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { n, _ := e.items("noisy"); return n == 2 }, patience, 10*time.Millisecond)
 	assert.Zero(t, g.Stop())
 }
 
@@ -100,13 +100,13 @@ func TestExportersWaitWhenTheirTenantSendsAHundredTimesItsLimit(t *testing.T) {
 				quiet.sendPoints("quiet", i, 1)
 			}
 			t.Logf("sent at %.0f times the limit", requests*points/time.Since(began).Seconds()/perSecond)
-			require.Eventually(t, func() bool { n, _ := e.items("quiet"); return n == requests }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { n, _ := e.items("quiet"); return n == requests }, patience, time.Millisecond)
 			n, _ := e.items("noisy")
 			assert.LessOrEqual(t, n, perSecond+int(time.Since(began).Seconds()*perSecond)+points)
-			noisy.WaitLog("Will retry the request after interval", 10*time.Second)
+			noisy.WaitLog("Will retry the request after interval", patience)
 			assert.Contains(t, noisy.Logs(), refusal)
 
-			require.Eventually(t, func() bool { n, _ := e.items("noisy"); return n == requests*points }, 30*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { n, _ := e.items("noisy"); return n == requests*points }, patience, 10*time.Millisecond)
 			assert.GreaterOrEqual(t, time.Since(began), (requests*points-perSecond)*time.Second/perSecond, "as much as it may, and no more")
 			for _, tenant := range []string{"noisy", "quiet"} {
 				_, twice := e.items(tenant)
@@ -189,7 +189,7 @@ service:
 			p, _ := j.newest("slo.sli.events", map[string]string{"tenant": tenant, "outcome": "good"})
 			assert.InDelta(c, want, p.value, 0, tenant)
 		}
-	}, 15*time.Second, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 	owners := map[string]bool{}
 	each(t, filepath.Join(dir, "metrics.jsonl"), func(line []byte) {
 		md, err := (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics(line)

@@ -303,7 +303,7 @@ func TestATenantsQueueOutlivesAKill(t *testing.T) {
 				}
 			}
 			for _, tenant := range []string{"well", "fine"} {
-				require.Eventually(t, func() bool { n, _ := e.items(tenant); return n == 3*requests }, 10*time.Second, 10*time.Millisecond)
+				require.Eventually(t, func() bool { n, _ := e.items(tenant); return n == 3*requests }, patience, 10*time.Millisecond)
 			}
 			t.Logf("what the others sent was there after %s", time.Since(began))
 			n, _ := e.items("sick")
@@ -312,7 +312,7 @@ func TestATenantsQueueOutlivesAKill(t *testing.T) {
 			startGateway(t, e, dir, "").Kill() // a crash at once
 			g = startGateway(t, e, dir, "")
 			e.fall(nil)
-			require.Eventually(t, func() bool { n, _ := e.items("sick"); return n == 3*requests }, 20*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { n, _ := e.items("sick"); return n == 3*requests }, patience, 10*time.Millisecond)
 			assert.Zero(t, g.Stop())
 			for _, tenant := range []string{"well", "fine", "sick"} {
 				n, twice := e.items(tenant)
@@ -340,7 +340,7 @@ func TestAGatewayEndsInTimeWhileADestinationHangs(t *testing.T) {
 	assert.Less(t, time.Since(began), 5*time.Second, "drain_timeout is 1s")
 	e.fall(nil)
 	startGateway(t, e, dir, "")
-	require.Eventually(t, func() bool { n, _ := e.items("sick"); return n == requests }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { n, _ := e.items("sick"); return n == requests }, patience, 10*time.Millisecond)
 }
 
 // assertNowhere proves that no file of a folder has one of the texts in it.
