@@ -175,13 +175,15 @@ func TestCUDAMemoryIsCountedToTheByte(t *testing.T) {
 	_ = early.Kill()
 	c.lacks(early)
 	c.has(linked, map[string]float64{"cuda_memory_live_bytes": 4000004000})
-	last := 0.0
-	for _, h := range c.into.all("cuda.memory.allocations", "process.pid", strconv.Itoa(early.PID())) {
-		for _, v := range h {
-			last = max(last, v)
+	last := func() (n float64) {
+		for _, h := range c.into.all("cuda.memory.allocations", "process.pid", strconv.Itoa(early.PID())) {
+			for _, v := range h {
+				n = max(n, v)
+			}
 		}
+		return n
 	}
-	assert.Equal(t, 131.0, last)
+	assert.Eventually(t, func() bool { return last() == 131 }, patience, 50*time.Millisecond)
 	c.soon(c.status, `"receiver:cuda_memory":{"healthy":true,"status":"StatusOK"`)
 	for _, reason := range []string{"max_entries", "processes", "threads", "unreadable", "unknown_free", "untold_change"} {
 		assert.Equal(t, "0", seriesOf(get(t, c.own), "cuda_memory_dropped", `reason="`+reason+`"`), "nothing is lost")
@@ -281,7 +283,10 @@ service:
 	for _, part := range []string{`hw.id="` + world.GPUs[0].UUID, `container.id="` + id, `k8s.pod.uid="` + uid, `k8s.pod.name="chat-0"`, `process.executable.name=`} {
 		assert.Contains(t, of, part)
 	}
-	assert.Equal(t, 3072.0, into.last(t, "cuda.memory.live", "process.pid", strconv.Itoa(e.PID())).value)
+	assert.Eventually(t, func() bool {
+		all := into.all("cuda.memory.live", "process.pid", strconv.Itoa(e.PID()))
+		return len(all) == 1 && all["cuda.memory.live"+of].last().value == 3072
+	}, patience, 50*time.Millisecond)
 	assert.Zero(t, c.Stop())
 }
 

@@ -34,7 +34,7 @@ const guardConfig = `
 extensions:
   gpu_guard:
     for: 500ms
-    grace: 500ms
+    grace: 1h
     cooldown: 1s
     kubelet_socket: ""
     audit: {file: %[1]s/audit.jsonl}
@@ -45,7 +45,7 @@ receivers:
   gpu_guard:
   otlp: {protocols: {http: {endpoint: %[4]q}}}
 connectors:
-  gpu_leak: {guard: gpu_guard, min_duration: 5m, lateness: 0s, idle_timeout: 1s}
+  gpu_leak: {guard: gpu_guard, min_duration: 5m, lateness: 0s, idle_timeout: 1h}
 exporters:
   nop:
   file: {path: %[1]s/events.jsonl, append: true, flush_interval: 50ms}
@@ -200,11 +200,14 @@ func TestAProcessThatFillsAGPUIsEnded(t *testing.T) {
 	all := seriesOf(get(t, g.stats), "otelcol_gpu_guard_decision_duration_seconds_count{")
 	assert.Equal(t, "1", all)
 	assert.Zero(t, g.Stop())
+	before := len(g.audited())
 
 	g.victim = workloadtest.Start(t, "leaky")
 	g.holds(80)
 	g.run()
-	g.soon("termed", "exited", "refused: budget")
+	require.Eventually(t, func() bool { return len(g.audited()) > before }, patience, 20*time.Millisecond)
+	assert.Equal(t, "refused: budget", g.audited()[before])
+	assert.NotContains(t, g.audited()[2:], "termed")
 	assert.True(t, g.alive())
 	assert.Zero(t, g.Stop())
 }
@@ -221,7 +224,7 @@ func TestAControlGroupThatFillsAGPUIsEnded(t *testing.T) {
 	child := strings.TrimSpace(string(children))
 	folder := filepath.Join(workloadtest.Cgroups(t), group)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "cgroup.procs"), []byte(child), 0o600))
-	g := startGuarded(t, victim, "extensions::gpu_guard::dry_run: false", "extensions::gpu_guard::method: cgroup_kill",
+	g := startGuarded(t, victim, "extensions::gpu_guard::dry_run: false", "extensions::gpu_guard::grace: 500ms", "extensions::gpu_guard::method: cgroup_kill",
 		"extensions::gpu_guard::cgroup_root: "+workloadtest.Cgroups(t))
 	g.holds(80)
 	g.soon("termed", "killed")
@@ -235,7 +238,7 @@ func TestAControlGroupThatFillsAGPUIsEnded(t *testing.T) {
 
 func TestInADryRunAProcessThatFillsAGPUIsLeftAlone(t *testing.T) {
 	parallel(t)
-	g := startGuarded(t, workloadtest.Start(t, "leaky"))
+	g := startGuarded(t, workloadtest.Start(t, "leaky"), "extensions::gpu_guard::grace: 500ms")
 	g.holds(80)
 	g.soon("would_term")
 	time.Sleep(2 * time.Second) // the grace is over for long
