@@ -12,23 +12,24 @@ import (
 type account struct {
 	slo   string
 	group map[string]string
-	after time.Time // when the books know of the whole fault
 }
 
-// balancedAfter is when the books of a moment are known: the Collector balances them at each full minute of event time, and is
-// a few seconds behind it here.
+// balancedAfter is when the books are balanced that know of all until a moment: the Collector does it at each full minute of event time.
 func balancedAfter(t time.Time) time.Time {
-	return t.Truncate(time.Minute).Add(time.Minute + 5*time.Second)
+	return t.Truncate(time.Minute).Add(time.Minute)
 }
 
 // tellBooks says what the broken promise has cost, once that is known.
 func (n *narrator) tellBooks(ctx context.Context) {
-	if n.kept == nil || n.told["books"] || time.Now().Before(n.kept.after) {
+	if n.kept == nil || n.over.IsZero() || n.told["books"] {
 		return
 	}
-	of := equals(n.kept.group) + fmt.Sprintf(",slo_id=%q", n.kept.slo)
-	left, budget := n.database.number(ctx, "slo_error_budget_remaining_ratio{"+of+"}")
-	burn, rate := n.database.number(ctx, `slo_burn_rate_ratio{window="5m",`+of+"}")
+	at, of := balancedAfter(n.over), equals(n.kept.group)+fmt.Sprintf(",slo_id=%q", n.kept.slo)
+	told := func(series string) (float64, bool) { // of that minute, however late it is told or asked for
+		return n.database.number(ctx, fmt.Sprintf("%[1]s and timestamp(%[1]s) == %[2]d", series, at.Unix()), at)
+	}
+	left, budget := told("slo_error_budget_remaining_ratio{" + of + "}")
+	burn, rate := told(`slo_burn_rate_ratio{window="5m",` + of + "}")
 	if !budget || !rate {
 		return // at the next look
 	}

@@ -25,9 +25,9 @@ func newDatabase(port int) (database, error) {
 	return database{v1.NewAPI(client)}, nil
 }
 
-// ask answers a query with nothing while the database is not there.
-func (d database) ask(ctx context.Context, query string) model.Vector {
-	answer, _, err := d.Query(ctx, query, time.Now(), v1.WithTimeout(time.Second))
+// ask answers a query, as of a time, with nothing while the database is not there.
+func (d database) ask(ctx context.Context, query string, at time.Time) model.Vector {
+	answer, _, err := d.Query(ctx, query, at, v1.WithTimeout(time.Second))
 	if err != nil {
 		return nil
 	}
@@ -36,8 +36,8 @@ func (d database) ask(ctx context.Context, query string) model.Vector {
 }
 
 // number is the answer to a query that has one series.
-func (d database) number(ctx context.Context, query string) (v float64, ok bool) {
-	if all := d.ask(ctx, query); len(all) == 1 {
+func (d database) number(ctx context.Context, query string, at time.Time) (v float64, ok bool) {
+	if all := d.ask(ctx, query, at); len(all) == 1 {
 		return float64(all[0].Value), true
 	}
 	return 0, false

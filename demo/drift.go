@@ -30,7 +30,7 @@ func (n *narrator) tellDrift(ctx context.Context) {
 		return
 	}
 	n.looked = time.Now()
-	degraded := n.database.ask(ctx, `slo_drift_state{state="degraded"} == 1`)
+	degraded := n.database.ask(ctx, `slo_drift_state{state="degraded"} == 1`, n.looked)
 	if n.worse == nil {
 		if len(degraded) > 0 {
 			n.tellDegraded(ctx, degraded[0].Metric)
@@ -40,7 +40,7 @@ func (n *narrator) tellDrift(ctx context.Context) {
 	if len(degraded) > 0 || n.active > 0 {
 		return
 	}
-	if state := n.database.ask(ctx, fmt.Sprintf(`slo_drift_state{state="ok",slo_id=%q,%s} == 1`, n.worse.slo.ID, equals(n.worse.where))); len(state) == 1 {
+	if state := n.database.ask(ctx, fmt.Sprintf(`slo_drift_state{state="ok",slo_id=%q,%s} == 1`, n.worse.slo.ID, equals(n.worse.where)), n.looked); len(state) == 1 {
 		n.say("%s is as good as the others again", labels(n.worse.where))
 		n.worse = nil
 	}
@@ -57,10 +57,10 @@ func (n *narrator) tellDegraded(ctx context.Context, m model.Metric) {
 			c.where[key] = string(v)
 		}
 	}
-	here, known := n.database.number(ctx, fmt.Sprintf("slo_drift_observed{slo_id=%q,%s}", c.slo.ID, equals(c.where)))
+	here, known := n.database.number(ctx, fmt.Sprintf("slo_drift_observed{slo_id=%q,%s}", c.slo.ID, equals(c.where)), n.looked)
 	share := 100 * c.slo.Objective.Target
 	all, counted := n.database.number(ctx, fmt.Sprintf(`histogram_quantile(%g, sum by (le) (rate({__name__=%q}[20s])))`,
-		c.slo.Objective.Target, c.slo.Indicator.Threshold.Metric+"_bucket"))
+		c.slo.Objective.Target, c.slo.Indicator.Threshold.Metric+"_bucket"), n.looked)
 	if !known || !counted || math.IsNaN(all) {
 		return // at the next look
 	}
@@ -72,7 +72,7 @@ func (n *narrator) tellDegraded(ctx context.Context, m model.Metric) {
 	n.say("DEGRADED: %s\n%s%g %% of its values are within %.2f %s, over all replicas within %.2f; %g is promised: %s",
 		labels(c.where), wrapped, share, here, c.slo.Unit, all, c.slo.Objective.Value, verdict)
 	var why []string
-	for _, x := range n.database.ask(ctx, fmt.Sprintf("sort_desc(slo_drift_explanation_ratio{slo_id=%q})", c.slo.ID)) {
+	for _, x := range n.database.ask(ctx, fmt.Sprintf("sort_desc(slo_drift_explanation_ratio{slo_id=%q})", c.slo.ID), n.looked) {
 		why = append(why, fmt.Sprintf("%s=%s %.0f %%", x.Metric["dimension"], x.Metric["value"], 100*x.Value))
 	}
 	if len(why) > 0 {

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,11 +15,27 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/nvml"
 )
 
+// simulated are made once, since a process can have one NVML.
+var simulated = sync.OnceValues(func() (*gpus, error) { return newGPUs(folder) })
+
+var folder string
+
+func TestMain(m *testing.M) {
+	var err error
+	if folder, err = os.MkdirTemp("", "demo-test-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
+}
+
 // Guarantees: each replica has a GPU that says that it is simulated, is as busy as the replica, and whose process holds what the
 // replica leaks besides; it is shown once a second, and fits however long it leaks.
 func TestReplicasHaveGPUsThatShowWhatTheyLeak(t *testing.T) {
-	g, err := newGPUs(t.TempDir())
+	made, err := simulated()
 	require.NoError(t, err)
+	g := &gpus{library: made.library, scenario: made.scenario}
 	t.Setenv(fakegpu.Variable, g.scenario)
 	replicas := make([]replica, 2)
 	replicas[0].Labels = map[string]string{"device.type": "h100"}

@@ -37,7 +37,7 @@ type narrator struct {
 	looked time.Time // at what drifts
 	worse  *cell
 	over   time.Time // when the fault had ended
-	kept   *account  // of the promise that was kept again after the fault
+	kept   *account  // of the promise that was broken and is kept again
 	leak   leakStory
 }
 
@@ -128,8 +128,13 @@ func (n *narrator) tell(ctx context.Context, children ...*process) error {
 			}
 		}
 		n.tellConsole(ctx)
+		// Read before and told after the faults are asked for: however long each takes, a cause stands before what it has caused.
+		events, err := n.unread()
+		if err != nil {
+			return err
+		}
 		n.tellFaults(ctx)
-		if err := n.tellEvents(); err != nil {
+		if err := n.tellEvents(events); err != nil {
 			return err
 		}
 		n.tellDrift(ctx)
@@ -220,23 +225,24 @@ func ofKind(kind string, all []change) (found []change) {
 	return found
 }
 
-// tellEvents says what the Collector has written since the last call.
-func (n *narrator) tellEvents() error {
+// unread is what the Collector has written beyond what was told.
+func (n *narrator) unread() ([]byte, error) {
 	f, err := os.Open(n.events)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
 	if _, err := f.Seek(n.read, io.SeekStart); err != nil {
-		return err
+		return nil, err
 	}
-	data, err := io.ReadAll(f)
-	if err != nil {
-		return err
-	}
+	return io.ReadAll(f)
+}
+
+// tellEvents says what whole lines say.
+func (n *narrator) tellEvents(data []byte) error {
 	for {
 		line, rest, whole := bytes.Cut(data, []byte("\n"))
 		if !whole {
@@ -293,8 +299,11 @@ func (n *narrator) tellEvent(r plog.LogRecord) {
 		what, why = "KEPT AGAIN", reason
 	}
 	n.say("%s for %s\n%s%s", what, labels(group), wrapped, why)
-	if kept && !n.over.IsZero() && n.kept == nil {
-		n.kept = &account{slo: slo.Str(), group: group, after: balancedAfter(n.over)}
+	switch {
+	case kept:
+		n.kept = &account{slo: slo.Str(), group: group}
+	case r.EventName() == "slo.violation.opened":
+		n.kept = nil
 	}
 }
 

@@ -21,14 +21,15 @@ var (
 	handed  = map[int]bool{} // never hand out a port twice in one test binary
 )
 
-// FreePort returns a TCP port of 127.0.0.1 that nobody listens on now and that no earlier call returned.
+// FreePort returns a TCP port of 127.0.0.1 that nobody listens on now and that no earlier call returned, here or in another test
+// binary that still runs.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	portsMu.Lock()
 	defer portsMu.Unlock()
 	for range 1000 {
 		port := firstPort + rand.IntN(lastPort-firstPort) // at random, since other test binaries run at the same time
-		if handed[port] {
+		if handed[port] || !reserve(port) {
 			continue
 		}
 		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -43,6 +44,13 @@ func FreePort(t testing.TB) int {
 	}
 	t.Fatal("no free port found")
 	return 0
+}
+
+// reserve keeps a port from the other test binaries until this one ends, also while nobody listens on it, as before a start, or where
+// nobody is to be. An abstract socket needs no file, is of the same network namespace as the port, and goes with the process.
+func reserve(port int) bool {
+	_, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@otelcol-llm-tests/port/" + strconv.Itoa(port), Net: "unix"})
+	return err == nil
 }
 
 // FreeEndpoint returns FreePort as 127.0.0.1:port.

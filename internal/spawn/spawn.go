@@ -15,10 +15,12 @@ package spawn
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,12 +32,13 @@ const (
 	// readyLine is what the Collector logs when every component has started.
 	readyLine = "Everything is ready"
 	// readyTimeout is far above what a start takes (below a second), for a busy machine.
-	readyTimeout = 60 * time.Second
+	readyTimeout = 2 * time.Minute
 	// stopTimeout is how long a SIGTERM has before SIGKILL.
-	stopTimeout = 20 * time.Second
-	// settleTime is between the last line of the start and the first signal that is sent.
-	settleTime = time.Second
-	pollEvery  = 10 * time.Millisecond
+	stopTimeout = time.Minute
+	// pipeTimeout is how long after the end whoever inherited the pipes may keep Wait waiting. It is long, since what is in the
+	// pipes and was not read by then is lost.
+	pipeTimeout = 30 * time.Second
+	pollEvery   = 10 * time.Millisecond
 )
 
 // Options say how the binary is started. The zero value starts it without any argument.
@@ -58,7 +61,7 @@ type Collector struct {
 	cmd   *exec.Cmd
 	logs  *buffer
 	done  chan struct{} // closed after Wait has returned
-	ready time.Time     // when it was seen to be ready
+	ready bool          // it was seen to be ready
 }
 
 // Start starts the binary and returns at once; see WaitReady.
@@ -76,11 +79,12 @@ func Start(t testing.TB, opts Options) *Collector {
 	if opts.Binary == "" {
 		opts.Binary = Binary(t)
 	}
-	c.cmd = exec.Command(opts.Binary, append(args, opts.Args...)...)
+	// Without SIGINT, so that it is seen when the process asks for it: see listens.
+	c.cmd = exec.Command("/bin/sh", append([]string{"-c", `trap '' INT; exec "$0" "$@"`, opts.Binary}, append(args, opts.Args...)...)...)
 	c.cmd.Dir = opts.Dir
 	c.cmd.Env = append(os.Environ(), opts.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.logs, c.logs
-	c.cmd.WaitDelay = time.Second // whoever inherited the pipes must not keep Wait waiting
+	c.cmd.WaitDelay = pipeTimeout
 	if err := c.cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", c.cmd, err)
 	}
@@ -101,7 +105,7 @@ func Start(t testing.TB, opts Options) *Collector {
 func (c *Collector) WaitReady() {
 	c.t.Helper()
 	c.WaitLog(readyLine, readyTimeout)
-	c.ready = time.Now()
+	c.ready = true
 }
 
 // WaitLog waits until the log contains text. The test fails when time is up or the process has ended without it.
@@ -136,21 +140,39 @@ func (c *Collector) Running() bool {
 func (c *Collector) PID() int { return c.cmd.Process.Pid }
 
 // Signal sends a signal that the Collector listens for. It says that it is ready before it listens, and a signal that comes
-// between ends it like any program: a moment is left for it.
+// between ends it like any program: that it listens is waited for.
 func (c *Collector) Signal(sig syscall.Signal) {
 	c.t.Helper()
-	c.settle()
+	if !c.settle() {
+		c.t.Fatalf("the collector does not listen for signals")
+	}
 	if err := c.cmd.Process.Signal(sig); err != nil {
 		c.t.Fatalf("%s: %v", sig, err)
 	}
 }
 
-// settle waits for what is left of the moment after the start, unless the process was never ready or has ended.
-func (c *Collector) settle() {
-	select {
-	case <-c.done:
-	case <-time.After(time.Until(c.ready.Add(settleTime))):
+// settle waits until the process listens for signals, unless it was never ready or has ended, and says whether it does.
+func (c *Collector) settle() bool {
+	for deadline := time.Now().Add(readyTimeout); c.ready && c.Running() && !listens(c.PID()); time.Sleep(pollEvery) {
+		if time.Now().After(deadline) {
+			return false
+		}
 	}
+	return true
+}
+
+// listens says whether a process has asked for SIGINT. A Go program has a handler for other signals from the start, whether or not it
+// has asked for them, but keeps on ignoring SIGINT, if it was started so, until it does. The Collector asks for SIGHUP before it,
+// for SIGTERM in the same breath, and for what its components want when they start.
+func listens(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	_, after, _ := strings.Cut(string(status), "SigCgt:")
+	mask, _, _ := strings.Cut(strings.TrimSpace(after), "\n")
+	caught, err := strconv.ParseUint(mask, 16, 64)
+	return err == nil && caught>>(syscall.SIGINT-1)&1 == 1
 }
 
 // Stop sends SIGTERM, waits for the end and returns the exit code. Having to use SIGKILL fails the test.

@@ -4,34 +4,32 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
-import { axe, browser, loaded, open, prometheus, startConsole } from "./harness.mjs";
+import { axe, browser, loaded, open, prometheus, startConsole, stopAll } from "./harness.mjs";
 import { Batch } from "./otlp.mjs";
 import { crowd, guiltyTrace, hours, story } from "./data.mjs";
 
 const end = Math.floor(Date.now() / 60000) * 60, iso = (t) => new Date(t * 1000).toISOString();
 const then = `from=${iso(end - hours * 3600)}&to=${iso(end)}`; // the story, however long the tests take
-const stops = [];
+/** A range that ends at a time, so that what the page says of it is the same however much later it is loaded. */
+const until = (t, seconds = 900) => `from=${iso(t - seconds)}&to=${iso(t)}&refresh=0`;
 let chrome, full, bare, crowded, dotted, none, unjudged, axeSource, crowdCell;
 
 before(async () => {
   const servers = await Promise.all([prometheus(), prometheus(), prometheus(), prometheus({ strategy: "NoTranslation" }), prometheus(), prometheus()]);
-  stops.push(...servers);
   const [all, plain, many, dots, empty, idle] = servers.map((p) => p.url);
   await story(all, end);
   await story(plain, end, { skip: ["slo.drift", "hw.", "gpu.", "nvidia.", "otelcol_", "llm.", "slo.violations", "slo.evaluation"] });
   await story(dots, end);
   await story(idle, end, { skip: ["gpu.leak", "gpu.memory", "otelcol_gpu_guard"] });
   crowdCell = await crowd(many, end, 10_000, 7777);
-  for (const url of [all, plain, many, dots, empty, idle]) stops.push(await startConsole(url));
-  [full, bare, crowded, dotted, none, unjudged] = stops.slice(6).map((c) => c.url);
+  const consoles = [];
+  for (const url of [all, plain, many, dots, empty, idle]) consoles.push(await startConsole(url));
+  [full, bare, crowded, dotted, none, unjudged] = consoles.map((c) => c.url);
   chrome = await browser();
   axeSource = await readFile(axe, "utf8");
 });
 
-after(async () => {
-  await chrome?.close();
-  for (const s of stops.reverse()) await s.stop();
-});
+after(stopAll);
 
 /** A test with a page of its own, in the console of which nothing may be complained of. */
 function visit(name, address, body, options) {
@@ -261,11 +259,11 @@ visit("when nothing is evaluated any more, that stands above everything, with wh
 });
 
 test("verdicts that fall behind are told, and by how much", async () => {
-  const p = await prometheus(), c = await startConsole(p.url), batch = new Batch(), now = Date.now() / 1000;
+  const p = await prometheus(), c = await startConsole(p.url), batch = new Batch(), now = Math.floor(Date.now() / 1000);
   batch.gauge("slo.evaluation.lag", {}, now - 5, 1500, "s");
   batch.gauge("slo.state", { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", state: "ok" }, now - 5, 1);
   await batch.send(p.url);
-  const page = await open(chrome, c.url);
+  const page = await open(chrome, `${c.url}?${until(now)}`);
   try {
     assert.match(squeeze(await text(page, ".banner")), /Not evaluated since .*\d\d:\d\d The verdicts are 25 min behind/);
     assert.equal(await text(page, "h1"), "All promises kept");
@@ -281,9 +279,9 @@ test("who fell silent is told before the backend forgets, with what was known th
   batch.gauge("slo.evaluation.lag", {}, last, 0, "s");
   batch.gauge("slo.state", { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", state: "ok" }, last, 1);
   await batch.send(p.url);
-  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  const page = await open(chrome, `${c.url}?${until(last + 200)}`);
   try {
-    assert.match(squeeze(await text(page, ".banner")), /^◷ Not evaluated since .*\d\d:\d\d That is 3 min \d+ s ago/);
+    assert.match(squeeze(await text(page, ".banner")), /^◷ Not evaluated since .*\d\d:\d\d That is 3 min 20 s ago/);
     assert.ok((await text(page, ".counts")).includes(`${iso(last).slice(11, 19)} UTC`), await text(page, ".counts"));
     assert.equal(await page.locator("tr.promise").count(), 1);
   } finally {
@@ -294,10 +292,10 @@ test("who fell silent is told before the backend forgets, with what was known th
 });
 
 test("a Collector without an engine, and one whose first window is open, are told apart", async () => {
-  const p = await prometheus(), c = await startConsole(p.url), now = Date.now() / 1000, first = new Batch(), then = new Batch();
+  const p = await prometheus(), c = await startConsole(p.url), now = Math.floor(Date.now() / 300_000) * 300 - 200, first = new Batch(), then = new Batch();
   first.gauge("slo.evaluation.lag", {}, now - 5, 0, "s");
   await first.send(p.url);
-  const page = await open(chrome, c.url);
+  const page = await open(chrome, `${c.url}?${until(now)}`);
   try {
     assert.match(squeeze(await text(page, ".empty")), /^Nothing to judge yet .* LLM_METRICS_TARGETS/);
     then.gauge("slo.state", { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", state: "no_data" }, now - 4, 1);
@@ -311,7 +309,7 @@ test("a Collector without an engine, and one whose first window is open, are tol
     await counted.send(p.url);
     await page.keyboard.press("r");
     await page.waitForFunction(() => document.querySelector("h1")?.innerText === "The first window is still open");
-    assert.match(squeeze(await text(page, ".lead")), /^Events are counted since \d\d:\d\d; the first verdict comes when their window closes: at \d\d:\d\d, in (\d min|\d+ s)/);
+    assert.match(squeeze(await text(page, ".lead")), /^Events are counted since \d\d:\d\d; the first verdict comes when their window closes: at \d\d:\d\d, in 3 min 50 s/);
     assert.match(squeeze(await text(page, "tr.promise")), /◔ ?first window open/);
     await page.locator("#views [data-key=heatmap]").click();
     await loaded(page);
@@ -341,7 +339,7 @@ async function told(p, t, groups) {
 test("no data is not kept, an overspent budget is told, and what was seen before is not told as seen now", async () => {
   const p = await prometheus(), c = await startConsole(p.url), t = Math.floor(Date.now() / 1000) - 5;
   await told(p, t, [["ttft:p95", "", "ok", 0.4, -6.37], ["e2e:p99", "", "no_data", 2.824], ["e2e:p50", "", "no_data"]]);
-  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  const page = await open(chrome, `${c.url}?${until(t + 5)}`);
   try {
     assert.equal(await text(page, "h1"), "1 promise of 3 kept, 2 without a verdict, 1 error budget overspent");
     assert.match(squeeze(await text(page, "tr.promise:has-text('p99')")), /○ ?no data chat e2e p99 latency – objective ≤ 800 ms/);
@@ -358,7 +356,7 @@ test("no data is not kept, an overspent budget is told, and what was seen before
 test("one idle group does not empty the row of a promise that others keep, and says so itself", async () => {
   const p = await prometheus(), c = await startConsole(p.url), t = Math.floor(Date.now() / 1000) - 5;
   await told(p, t, [["ttft:p95", "acme", "ok", 0.4, 0.9], ["ttft:p95", "idle", "no_data"], ["ttft:p95", "beta", "ok", 0.6, 0.7]]);
-  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  const page = await open(chrome, `${c.url}?${until(t + 5)}`);
   try {
     assert.equal(await text(page, "h1"), "All promises kept");
     assert.match(squeeze(await text(page, "tr.promise")), /✓ ?ok chat ttft p95 latency ▸ 3 groups, 1 without data 600 ms objective ≤ 800 ms/);
@@ -376,7 +374,7 @@ test("what waits for its first verdict is told apart from what has one", async (
   await told(p, t, [["ttft:p95", "", "violated", 1.2, 0], ["e2e:p99", "", "no_data"]]);
   batch.counter("slo.sli.events", { slo_id: "llm:chat:e2e:p99", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", outcome: "good" }, t, 12, "{event}");
   await batch.send(p.url);
-  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  const page = await open(chrome, `${c.url}?${until(t + 5)}`);
   try {
     assert.equal(await text(page, "h1"), "1 promise of 2 violated");
     assert.match(squeeze(await text(page, ".lead")), /^Of 1 promise the first window is open\. Events are counted since/);
@@ -451,7 +449,7 @@ test("which way is worse is told by the verdicts, whatever the class", async () 
   }
   batch.gauge("slo.evaluation.lag", {}, now, 0, "s");
   await batch.send(p.url);
-  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  const page = await open(chrome, `${c.url}?${until(now)}`);
   try {
     assert.equal(await text(page, "h1"), "10 promises of 10 violated");
     for (const [id, , , , , , how] of promises) {
@@ -501,7 +499,7 @@ test("after a restart under another name, what the old collector said last is ov
   };
   await tell("pod-1", now - 600, now - 150, 1.2, "violated", "degraded");
   await tell("pod-2", now - 120, now, 0.6, "ok", "ok");
-  const page = await open(chrome, `${c.url}?from=now-15m&refresh=0`);
+  const page = await open(chrome, `${c.url}?${until(now)}`);
   try {
     assert.match(squeeze(await text(page, "tr.promise")), /✓ ?ok chat ttft p95 latency 600 ms objective ≤ 800 ms 40 % – 1$/);
     await page.keyboard.press("3");
@@ -517,7 +515,7 @@ test("after a restart under another name, what the old collector said last is ov
     assert.match(await text(page, "[aria-live=polite]:not(#banner)"), /: 50 % worse, degraded$/);
     await page.keyboard.press("Enter");
     await page.locator(".facts").waitFor();
-    await page.goto(`${c.url}?view=cell&slo_id=llm:chat:ttft:p95&d.cloud_region=eu&from=now-15m&refresh=0`);
+    await page.goto(`${c.url}?view=cell&slo_id=llm:chat:ttft:p95&d.cloud_region=eu&${until(now)}`);
     await loaded(page);
     assert.match(squeeze(await text(page, ".facts")), /^observed 600 ms ✓ ?ok objective ≤ 800 ms 25 % below$/);
     assert.deepEqual(page.complaints, []);
@@ -543,6 +541,7 @@ visit("keys go to every view, and the time range is moved, widened and chosen", 
     assert.equal(await page.locator("#views [aria-current]").getAttribute("data-key"), view);
   }
   const range = () => { const u = new URL(page.url()).searchParams; return [u.get("from"), u.get("to")]; };
+  const before = Math.floor(Date.now() / 1000);
   await page.getByLabel("Time range", { exact: true }).selectOption("1h");
   await loaded(page);
   assert.deepEqual(range(), ["now-1h", null]);
@@ -552,7 +551,7 @@ visit("keys go to every view, and the time range is moved, widened and chosen", 
   await page.getByLabel("Earlier").click();
   await loaded(page);
   const [a, b] = range().map((t) => Date.parse(t) / 1000);
-  assert.ok(Math.abs(b - a - 7200) < 2 && Math.abs(Date.now() / 1000 - b - 3600) < 60, `${a} to ${b}`);
+  assert.ok(Math.abs(b - a - 7200) < 2 && before <= b + 3600 && b + 3600 <= Date.now() / 1000 + 1, `${a} to ${b}`);
   await page.getByLabel("from", { exact: true }).fill(iso(end - 3 * 3600).slice(0, 16));
   await page.waitForURL((u) => Date.parse(u.searchParams.get("from")) === (end - 3 * 3600) * 1000);
   await loaded(page);
@@ -576,7 +575,6 @@ visit("a refresh does not take away what somebody has open or has typed", () => 
   await page.evaluate(() => document.querySelector(".heatmap").scrollTo(0, 60));
   await page.locator("h1").click();
   await page.keyboard.press("r");
-  await page.waitForTimeout(50);
   await loaded(page);
   assert.equal(await page.getByLabel("find").inputValue(), "H200");
   assert.equal(await page.locator("#view select:not([data-same])").count(), 0);
@@ -637,7 +635,7 @@ visit("a chart's range is dragged into the address", () => `${full}?view=gpus&${
   assert.ok(span > 1 && span < 2, `${span} hours`);
 });
 
-visit("ten thousand cells stay responsive, and the one that bends stands first", () => `${crowded}?view=heatmap&from=${iso(end - 4 * 3600)}&to=${iso(end)}`, async (page) => {
+visit("ten thousand cells cost what is in view, and the one that bends stands first", () => `${crowded}?view=heatmap&from=${iso(end - 4 * 3600)}&to=${iso(end)}`, async (page) => {
   assert.match(await text(page, "h1"), /^1 cell of 10,000 is worse than promised$/);
   assert.match(squeeze(await text(page, ".worst")), new RegExp(`tenant ${crowdCell.tenant}`));
   const opened = Date.now();
@@ -646,6 +644,9 @@ visit("ten thousand cells stay responsive, and the one that bends stands first",
   const loading = Date.now() - opened;
   const m = await page.evaluate(async () => {
     const map = document.querySelector(".heatmap"), box = map.getBoundingClientRect(), paints = [];
+    let drawn = 0;
+    const { fillRect } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.fillRect = function (...at) { drawn++; fillRect.apply(this, at); };
     const frame = () => new Promise(requestAnimationFrame);
     /** Milliseconds from frame to frame while something is done in each. */
     const frames = async (act) => {
@@ -663,14 +664,20 @@ visit("ten thousand cells stay responsive, and the one that bends stands first",
       paints.push(consoleView.map.paintNow());
     });
     const hover = await frames((i) => map.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: box.right - 8 - 7 * (i % 60), clientY: box.top + 40 + 20 * (i % 17) })));
+    drawn = 0;
+    consoleView.map.paintNow();
+    const rectangles = drawn;
+    Object.assign(CanvasRenderingContext2D.prototype, { fillRect });
     const of = (all) => { all.sort((x, y) => x - y); return [all[all.length >> 1], all[Math.floor(all.length * 0.95)], all.at(-1)].map((v) => Number(v.toFixed(1))); };
-    return { paint: of(paints), scroll: of(scroll), hover: of(hover), labels: document.querySelectorAll(".label").length, told: !document.querySelector(".tip").hidden };
+    return { paint: of(paints), scroll: of(scroll), hover: of(hover), labels: document.querySelectorAll(".label").length, high: map.clientHeight, rectangles, told: !document.querySelector(".tip").hidden };
   });
+  // How long that takes is the machine's, and is told; how much is done is not.
   console.log(`10,000 cells: shown after ${loading} ms; milliseconds (median, p95, worst) of a paint ${m.paint.join(", ")}; of a frame while scrolling ${m.scroll.join(", ")}, while hovering ${m.hover.join(", ")}`);
   assert.ok(m.told, "what is pointed at is told");
   assert.ok(m.labels < 100, "rows out of sight have no elements");
-  assert.ok(m.paint[0] < 16, `half of the paints fit a frame: ${m.paint}`);
-  assert.ok(m.scroll[0] < 50 && m.hover[0] < 50, `half of the frames come at 20 a second or more: ${m.scroll}, ${m.hover}`);
+  // A cell in view takes four at most: its colour, a cross of two, and a line below.
+  const inView = Math.ceil(m.high / 20 + 1) * 96;
+  assert.ok(m.rectangles <= 4 * inView + 200, `a paint draws what is in view: ${m.rectangles} rectangles for ${inView} cells`);
   const finding = await page.getByLabel("find").evaluate((input, text) => {
     input.value = text;
     const began = performance.now();
@@ -679,7 +686,6 @@ visit("ten thousand cells stay responsive, and the one that bends stands first",
   }, crowdCell.tenant);
   await page.waitForFunction(() => /^20 of 10,000 cells/.test(document.querySelector(".cellcount").textContent));
   console.log(`finding among them takes ${finding.toFixed(0)} ms`);
-  assert.ok(finding < 500, `finding takes ${finding} ms`);
   await page.getByLabel("find").fill("");
   await page.getByLabel("rows").selectOption("cloud_region");
   await page.waitForFunction(() => /^4 rows/.test(document.querySelector(".cellcount").textContent));
@@ -777,7 +783,7 @@ test("a label that is written from right to left does not turn its neighbours", 
   batch.gauge("slo.drift.deviation", { slo_id: "llm:chat:ttft:p95", service: "chat", slo_class: "latency", target: "0.8000", unit: "seconds", a: "\u202eabc", b: "west", c: "H100" }, t, 0.5, "1");
   batch.gauge("slo.evaluation.lag", {}, t, 0, "s");
   await batch.send(p.url);
-  const page = await open(chrome, `${c.url}?view=heatmap&from=now-15m&refresh=0`);
+  const page = await open(chrome, `${c.url}?view=heatmap&${until(t + 5)}`);
   try {
     await page.locator(".label bdi").nth(2).waitFor();
     const lefts = (selector) => page.locator(selector).evaluateAll((all) => all.map((e) => e.getBoundingClientRect().left));

@@ -49,7 +49,7 @@ func TestTheHalvesOfAClusterStart(t *testing.T) {
 			c := spawn.Start(t, spawn.Options{Configs: uris, Env: env})
 			c.WaitReady()
 			if name == "agent" { // on a node without a GPU
-				c.WaitLog("no GPU is read; it is tried again", 10*time.Second)
+				c.WaitLog("no GPU is read; it is tried again", patience)
 				get(t, "http://"+health+"/")
 			}
 			assert.Zero(t, c.Stop())
@@ -63,7 +63,7 @@ func TestTheHalvesOfAClusterStart(t *testing.T) {
 func TestAnEngineThatIsScrapedAtLocalhostIsOnTheNode(t *testing.T) {
 	engine, err := net.Listen("tcp", ":0")
 	require.NoError(t, err)
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("# TYPE requests_running gauge\nrequests_running 1\n"))
 	})}
 	go func() { _ = server.Serve(engine) }()
@@ -93,7 +93,7 @@ func TestAnEngineThatIsScrapedAtLocalhostIsOnTheNode(t *testing.T) {
 			}
 		}
 		assert.Equal(t, map[string]string{fmt.Sprintf("localhost:%d", port): "node-7", fmt.Sprintf("%s:%d", name, port): ""}, nodes)
-	}, 20*time.Second, 200*time.Millisecond)
+	}, patience, 200*time.Millisecond)
 	assert.Zero(t, c.Stop())
 }
 
@@ -124,7 +124,7 @@ func TestAnAgentForgetsWhatClientsClaim(t *testing.T) {
 				written, err := os.ReadFile(out)
 				return err == nil && strings.Contains(string(written), `"chat"`) && strings.Count(string(written), `"claimed"`) == claims &&
 					!strings.Contains(string(written), `"tenant"`)
-			}, 10*time.Second, 50*time.Millisecond)
+			}, patience, 50*time.Millisecond)
 		})
 	}
 }

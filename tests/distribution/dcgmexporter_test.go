@@ -93,28 +93,25 @@ func TestDcgmExportersSeriesKeepTheirNamesAndGetThoseOfTheConventions(t *testing
 			fmt.Sprintf("yaml:service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: localhost, port: %d}}}}]", spawn.FreePort(t))},
 	})
 	c.WaitReady()
-	var text string
-	require.Eventually(t, func() bool {
-		text = get(t, fmt.Sprintf("http://localhost:%d/metrics", out))
-		return strings.Contains(text, "hw_errors_total")
-	}, 30*time.Second, 100*time.Millisecond)
-	got := series(t, text)
-
-	for name, want := range series(t, content) {
-		value, there := got[name]
-		assert.True(t, there, name)
-		assert.Equal(t, want, value, name)
-		delete(got, name)
-	}
-	for name, want := range conventional() {
-		value, there := got[ordered(name)]
-		assert.True(t, there, ordered(name))
-		assert.InDelta(t, want, value, 1e-9*max(1, want), name)
-		delete(got, ordered(name))
-	}
-	for name := range got {
-		assert.Regexp(t, `^(up|scrape_|target_info)`, name, "nothing else comes")
-	}
+	// All of it at once: not while a scrape is taken up, nor after one that had no answer in time.
+	require.EventuallyWithT(t, func(page *assert.CollectT) {
+		got := series(t, get(t, fmt.Sprintf("http://localhost:%d/metrics", out)))
+		for name, want := range series(t, content) {
+			value, there := got[name]
+			assert.True(page, there, name)
+			assert.Equal(page, want, value, name)
+			delete(got, name)
+		}
+		for name, want := range conventional() {
+			value, there := got[ordered(name)]
+			assert.True(page, there, ordered(name))
+			assert.InDelta(page, want, value, 1e-9*max(1, want), name)
+			delete(got, ordered(name))
+		}
+		for name := range got {
+			assert.Regexp(page, `^(up|scrape_|target_info)`, name, "nothing else comes")
+		}
+	}, patience, 200*time.Millisecond)
 	assert.Zero(t, c.Stop())
 }
 
@@ -132,7 +129,7 @@ func TestDcgmExporterBesideAllInOne(t *testing.T) {
 		assert.Eventually(t, func() bool {
 			return strings.Contains(get(t, fmt.Sprintf("http://localhost:%d/metrics", ports["prometheus"])), "\n"+name+"{") &&
 				strings.Contains(get(t, fmt.Sprintf("http://localhost:%d/api/v1/query?query=%s", ports["console"], name)), `"__name__":"`+name+`"`)
-		}, 30*time.Second, 200*time.Millisecond, name)
+		}, patience, 200*time.Millisecond, name)
 	}
 	assert.Zero(t, c.Stop())
 }

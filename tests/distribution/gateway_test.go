@@ -123,7 +123,7 @@ func TestWhatIsOfNoTenantIsOfThoseWhoRunTheGateway(t *testing.T) {
 			}
 		}
 		assert.Equal(t, 1, opened)
-	}, 30*time.Second, 200*time.Millisecond)
+	}, patience, 200*time.Millisecond)
 	assert.Zero(t, c.Stop())
 }
 

@@ -27,7 +27,7 @@ func TestAllInOneReadsGPUsIfThereAreAny(t *testing.T) {
 		Env: []string{"NVML_LIBRARY=" + library, fakegpu.Variable + "=" + scenario},
 	})
 	c.WaitReady()
-	c.WaitLog("no GPU is read; it is tried again", 10*time.Second)
+	c.WaitLog("no GPU is read; it is tried again", patience)
 	get(t, fmt.Sprintf("http://localhost:%d/", ports["health"]))
 
 	require.NoError(t, fakegpu.Server(2, 1, 1_000_000).Write(scenario))
@@ -38,7 +38,7 @@ func TestAllInOneReadsGPUsIfThereAreAny(t *testing.T) {
 	assert.Eventually(t, func() bool {
 		answer = get(t, url)
 		return strings.Contains(answer, `"hw_id":"GPU-00000000-`) && strings.Contains(answer, `"hw_id":"GPU-00000001-`)
-	}, 20*time.Second, 100*time.Millisecond)
+	}, patience, 100*time.Millisecond)
 	assert.Contains(t, answer, `"hw_name":"GPU 1"`)
 	assert.Zero(t, c.Stop())
 	assert.LessOrEqual(t, strings.Count(c.Logs(), "no GPU is read"), 2, "once for the library, once for the driver")

@@ -231,7 +231,7 @@ func TestAClientCannotWriteIntoAnothersVerdicts(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		return last("victim", "good") == 4 && last("evil", "bad") == 1 && len(to.metrics.all("requests", "tenant", "evil")) == 1
-	}, 15*time.Second, 50*time.Millisecond, "%v", to.metrics.all("slo.sli.events"))
+	}, patience, 50*time.Millisecond, "%v", to.metrics.all("slo.sli.events"))
 	time.Sleep(2 * time.Second)
 	assert.InDelta(t, 0, last("victim", "bad"), 0)
 	assert.InDelta(t, 4, last("victim", "good"), 0)
@@ -261,7 +261,7 @@ func TestWhatIsSentAgainIsNotJudgedAgain(t *testing.T) {
 			return h.last().value >= records
 		}
 		return false
-	}, 15*time.Second, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 	time.Sleep(time.Second)
 	assert.InDelta(t, records, to.metrics.last(t, "slo.sli.events", "tenant", "acme", "outcome", "bad").value, 0)
 	lost := ownSum(t, own, "otelcol_tenant_routing_items_dropped", "reason", "queue_full")
@@ -269,7 +269,7 @@ func TestWhatIsSentAgainIsNotJudgedAgain(t *testing.T) {
 	to.mu.Lock()
 	to.gone = ""
 	to.mu.Unlock()
-	require.Eventually(t, func() bool { return len(to.arrived("acme")) == records-int(lost) }, 15*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(to.arrived("acme")) == records-int(lost) }, patience, 50*time.Millisecond)
 	assert.Zero(t, g.Stop())
 }
 
@@ -284,7 +284,7 @@ func TestAGatewayThatDoesNotStartSaysWhy(t *testing.T) {
 		}
 		c := spawn.Start(t, spawn.Options{Configs: append(append([]string{"builtin:gateway"}, configs...),
 			"yaml:exporters::otlp_http/metrics::tls: {ca_file: /nonexistent.crt}", "yaml:service::telemetry::metrics::level: none")})
-		require.Eventually(t, func() bool { return !c.Running() }, 30*time.Second, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return !c.Running() }, patience, 50*time.Millisecond)
 		assert.Contains(t, c.Logs(), "/nonexistent.crt")
 		assert.NotContains(t, c.Logs(), "panic:")
 	}

@@ -120,13 +120,13 @@ func (c *cuda) has(a *allocator, want map[string]float64) {
 			require.NoError(t, err, name)
 			assert.Equal(t, value, got, name)
 		}
-	}, 10*time.Second, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 }
 
 // lacks waits until there is no series of a process.
 func (c *cuda) lacks(a *allocator) {
 	c.t.Helper()
-	assert.Eventually(c.t, func() bool { return !strings.Contains(get(c.t, c.series), pid(a)) }, 10*time.Second, 50*time.Millisecond)
+	assert.Eventually(c.t, func() bool { return !strings.Contains(get(c.t, c.series), pid(a)) }, patience, 50*time.Millisecond)
 }
 
 func pid(a *allocator) string { return fmt.Sprintf(`process_pid="%d"`, a.PID()) }
@@ -143,11 +143,11 @@ func TestCUDAMemoryIsCountedToTheByte(t *testing.T) {
 	early.do("load "+built.Runtime, "")
 	c := startCUDA(t, only(t, "bpf", "perfmon"))
 	show(t, c.dir, early)
-	c.WaitLog("CUDA memory is watched", 10*time.Second)
+	c.WaitLog("CUDA memory is watched", patience)
 	show(t, c.dir, linked)
 	show(t, c.dir, driver)
 	driver.do("load "+built.Driver, "")
-	require.Eventually(t, func() bool { return seriesOf(get(t, c.own), "cuda_memory_libraries{") == "3" }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return seriesOf(get(t, c.own), "cuda_memory_libraries{") == "3" }, patience, 50*time.Millisecond)
 
 	early.do("alloc cudaMalloc 100 4096", "100 0")
 	early.do("free cudaFree 40", "40 0")
@@ -175,13 +175,15 @@ func TestCUDAMemoryIsCountedToTheByte(t *testing.T) {
 	_ = early.Kill()
 	c.lacks(early)
 	c.has(linked, map[string]float64{"cuda_memory_live_bytes": 4000004000})
-	last := 0.0
-	for _, h := range c.into.all("cuda.memory.allocations", "process.pid", strconv.Itoa(early.PID())) {
-		for _, v := range h {
-			last = max(last, v)
+	last := func() (n float64) {
+		for _, h := range c.into.all("cuda.memory.allocations", "process.pid", strconv.Itoa(early.PID())) {
+			for _, v := range h {
+				n = max(n, v)
+			}
 		}
+		return n
 	}
-	assert.Equal(t, 131.0, last)
+	assert.Eventually(t, func() bool { return last() == 131 }, patience, 50*time.Millisecond)
 	c.soon(c.status, `"receiver:cuda_memory":{"healthy":true,"status":"StatusOK"`)
 	for _, reason := range []string{"max_entries", "processes", "threads", "unreadable", "unknown_free", "untold_change"} {
 		assert.Equal(t, "0", seriesOf(get(t, c.own), "cuda_memory_dropped", `reason="`+reason+`"`), "nothing is lost")
@@ -207,12 +209,12 @@ func TestARestartedCollectorSaysWhatItDoesNotKnow(t *testing.T) {
 			page := get(c.t, c.series)
 			assert.Equal(t, unknown, seriesOf(page, "cuda_memory_missed", `cuda_memory_miss="unknown_free"`, pid(e)))
 			assert.Equal(t, "0", seriesOf(page, "cuda_memory_missed", `cuda_memory_miss="max_entries"`, pid(e)))
-		}, 10*time.Second, 50*time.Millisecond)
+		}, patience, 50*time.Millisecond)
 	}
 	for range 2 {
 		c := startCUDA(t, "")
 		show(t, c.dir, e)
-		c.WaitLog("CUDA memory is watched", 10*time.Second)
+		c.WaitLog("CUDA memory is watched", patience)
 		e.do("alloc cudaMalloc 1 1048576", "1 0")
 		e.do("free cudaFree 1", "1 0")
 		missed(c, "0")
@@ -264,7 +266,7 @@ service:
 	})
 	c.WaitReady()
 	e.do("load "+built.Runtime, "")
-	c.WaitLog("CUDA memory is watched", 10*time.Second)
+	c.WaitLog("CUDA memory is watched", patience)
 	e.do("alloc cudaMalloc 3 1024", "3 0")
 
 	labels := func(metric string) (key string) {
@@ -273,7 +275,7 @@ service:
 				key = series
 			}
 			return key != ""
-		}, 10*time.Second, 50*time.Millisecond, metric)
+		}, patience, 50*time.Millisecond, metric)
 		return strings.TrimPrefix(key, metric)
 	}
 	of := labels("cuda.memory.live")
@@ -281,7 +283,10 @@ service:
 	for _, part := range []string{`hw.id="` + world.GPUs[0].UUID, `container.id="` + id, `k8s.pod.uid="` + uid, `k8s.pod.name="chat-0"`, `process.executable.name=`} {
 		assert.Contains(t, of, part)
 	}
-	assert.Equal(t, 3072.0, into.last(t, "cuda.memory.live", "process.pid", strconv.Itoa(e.PID())).value)
+	assert.Eventually(t, func() bool {
+		all := into.all("cuda.memory.live", "process.pid", strconv.Itoa(e.PID()))
+		return len(all) == 1 && all["cuda.memory.live"+of].last().value == 3072
+	}, patience, 50*time.Millisecond)
 	assert.Zero(t, c.Stop())
 }
 
@@ -290,7 +295,7 @@ service:
 func TestWithoutPrivilegesCUDAMemoryWaits(t *testing.T) {
 	parallel(t)
 	c := startCUDA(t, only(t))
-	c.WaitLog("nothing is seen of CUDA memory; it is tried again", 10*time.Second)
+	c.WaitLog("nothing is seen of CUDA memory; it is tried again", patience)
 	c.soon(c.status, `"receiver:cuda_memory":{"healthy":false,"status":"StatusRecoverableError"`, "CAP_BPF and CAP_PERFMON")
 	time.Sleep(time.Second) // five tries
 	assert.Equal(t, 1, strings.Count(c.Logs(), "nothing is seen of CUDA memory"), c.Logs())
@@ -306,12 +311,12 @@ func TestWithoutCUDATheCollectorWaits(t *testing.T) {
 	built, err := fakecuda.Build(t.TempDir())
 	require.NoError(t, err)
 	c := startCUDA(t, "")
-	c.WaitLog("no process uses CUDA yet", 10*time.Second)
+	c.WaitLog("no process uses CUDA yet", patience)
 	c.soon(c.status, "StatusRecoverableError", "no process has loaded CUDA")
 	e := startAllocator(t, built.Workload)
 	show(t, c.dir, e)
 	e.do("load "+built.Runtime, "")
-	c.WaitLog("CUDA memory is watched", 10*time.Second)
+	c.WaitLog("CUDA memory is watched", patience)
 	e.do("alloc cudaMalloc 1 4096", "1 0")
 	c.has(e, map[string]float64{"cuda_memory_live_bytes": 4096})
 	c.soon(c.status, `"receiver:cuda_memory":{"healthy":true,"status":"StatusOK"`)

@@ -52,6 +52,7 @@ processors:
     window: 10m
     reference_windows: 6
     lateness: 0s
+    idle_timeout: 1h
     storage: file_storage
     checkpoint_interval: 1s
     refresh_interval: %[5]s
@@ -154,7 +155,7 @@ func (h *heatmap) tell(t0 time.Time, n, k int, fault bool) pmetric.Metrics {
 // waitFor waits until a query has an answer as of an event time.
 func (h *heatmap) waitFor(query string, at time.Time) {
 	h.t.Helper()
-	require.Eventually(h.t, func() bool { return len(h.database.ask(query, at)) > 0 }, 30*time.Second, 50*time.Millisecond, "%s as of %s", query, at)
+	require.Eventually(h.t, func() bool { return len(h.database.ask(query, at)) > 0 }, patience, 50*time.Millisecond, "%s as of %s", query, at)
 }
 
 // cells are the cells in an answer.
@@ -244,21 +245,6 @@ func (h *heatmap) history(t0 time.Time, from, to int) map[string]string {
 	return all
 }
 
-// saved waits until all that is known now is in a checkpoint.
-func (h *heatmap) saved() {
-	h.t.Helper()
-	saves := func() (n uint64) {
-		for name, f := range h.telemetry() {
-			if strings.HasPrefix(name, "otelcol_drift_heatmap_checkpoint_duration") {
-				n = f.GetMetric()[0].GetHistogram().GetSampleCount()
-			}
-		}
-		return n
-	}
-	before := saves()
-	require.Eventually(h.t, func() bool { return saves() >= before+2 }, 30*time.Second, 50*time.Millisecond, "no checkpoint is written")
-}
-
 // window tells a window and waits for the verdict on the one before it.
 func (h *heatmap) window(t0 time.Time, n int, fault bool) {
 	h.t.Helper()
@@ -289,7 +275,7 @@ func TestAHeatmapThatIsKilledGoesOnAsIfNothingHadHappened(t *testing.T) {
 		for k := range 3 {
 			killed.tell(t0, n, k, n >= fault)
 		}
-		killed.saved()
+		killed.saved("drift_heatmap")
 		killed.Kill()
 		killed.start()
 		killed.window(t0, n, n >= fault)
@@ -335,9 +321,12 @@ func TestADamagedCheckpointOfAHeatmap(t *testing.T) {
 			for n := range windows {
 				h.window(t0, n, false)
 			}
-			before := baselines(h, t0, windows-1)
-			require.Len(t, before, 16, "two baselines of each cell")
-			h.saved() // both generations hold the same
+			var before map[string]string
+			require.Eventually(t, func() bool {
+				before = baselines(h, t0, windows-1)
+				return len(before) == 16
+			}, patience, 50*time.Millisecond, "two baselines of each cell")
+			h.saved("drift_heatmap") // both generations hold the same
 			h.Kill()
 			h.values(damage)
 			h.start()

@@ -53,12 +53,13 @@ func TestAnSLOThatIsTakenOutGoesFromThePrometheusExporter(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return len(of("b")) > 20 && slices.Equal(of("a"), of("b")) && slices.Equal(of("a"), of("c"))
 	},
-		20*time.Second, 100*time.Millisecond)
+		patience, 100*time.Millisecond)
 	before := of("a")
 	require.NoError(t, os.WriteFile(slos, catalog("a", "c"), 0o600))
-	assert.Eventually(t, func() bool { return len(of("b")) == 0 }, 10*time.Second, 100*time.Millisecond)
+	assert.Eventually(t, func() bool { return len(of("b")) == 0 }, patience, 100*time.Millisecond)
+	for _, name := range []string{"a", "c"} { // in the course of time there may be more
+		assert.Subset(t, of(name), before, name)
+	}
 	assert.Empty(t, of("b"))
-	assert.Equal(t, before, of("a"))
-	assert.Equal(t, before, of("c"))
 	assert.Zero(t, c.Stop())
 }

@@ -79,9 +79,9 @@ service:
 	c.WaitReady()
 	require.Eventually(t, func() bool {
 		return len(into.all(processMemory, "k8s.pod.name", "chat-0")) == 1 && len(into.all(processMemory, "k8s.pod.name", "batch-0")) == 1
-	}, 20*time.Second, 100*time.Millisecond)
+	}, patience, 100*time.Millisecond)
 	into.forget() // the first second, in which the kubelet had not been asked
-	require.Eventually(t, func() bool { return len(into.all(processMemory)) == len(memory) }, 10*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return len(into.all(processMemory)) == len(memory) }, patience, 100*time.Millisecond)
 
 	pod := func(n int, more ...string) []string {
 		return append([]string{"container.id", id(n), "k8s.pod.uid", uid + strconv.Itoa(n)}, more...)

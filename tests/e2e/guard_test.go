@@ -34,7 +34,7 @@ const guardConfig = `
 extensions:
   gpu_guard:
     for: 500ms
-    grace: 500ms
+    grace: 1h
     cooldown: 1s
     kubelet_socket: ""
     audit: {file: %[1]s/audit.jsonl}
@@ -45,7 +45,7 @@ receivers:
   gpu_guard:
   otlp: {protocols: {http: {endpoint: %[4]q}}}
 connectors:
-  gpu_leak: {guard: gpu_guard, min_duration: 5m, lateness: 0s, idle_timeout: 1s}
+  gpu_leak: {guard: gpu_guard, min_duration: 5m, lateness: 0s, idle_timeout: 1h}
 exporters:
   nop:
   file: {path: %[1]s/events.jsonl, append: true, flush_interval: 50ms}
@@ -107,7 +107,7 @@ func stubborn(t *testing.T) *exec.Cmd {
 	require.Eventually(t, func() bool {
 		target, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "exe"))
 		return err == nil && filepath.Base(target) == "leaky"
-	}, 10*time.Second, 5*time.Millisecond)
+	}, patience, 5*time.Millisecond)
 	return cmd
 }
 
@@ -164,7 +164,7 @@ func outcome(of map[string]any) string {
 func (g *guarded) soon(want ...string) {
 	g.t.Helper()
 	begins := func(all []string) bool { return len(all) >= len(want) && slices.Equal(want, all[:len(want)]) }
-	if !assert.Eventually(g.t, func() bool { return begins(g.audited()) && begins(g.told()) }, 20*time.Second, 20*time.Millisecond) {
+	if !assert.Eventually(g.t, func() bool { return begins(g.audited()) && begins(g.told()) }, patience, 20*time.Millisecond) {
 		g.t.Fatalf("the audit has %q, the events are %q", g.audited(), g.told())
 	}
 }
@@ -200,11 +200,14 @@ func TestAProcessThatFillsAGPUIsEnded(t *testing.T) {
 	all := seriesOf(get(t, g.stats), "otelcol_gpu_guard_decision_duration_seconds_count{")
 	assert.Equal(t, "1", all)
 	assert.Zero(t, g.Stop())
+	before := len(g.audited())
 
 	g.victim = workloadtest.Start(t, "leaky")
 	g.holds(80)
 	g.run()
-	g.soon("termed", "exited", "refused: budget")
+	require.Eventually(t, func() bool { return len(g.audited()) > before }, patience, 20*time.Millisecond)
+	assert.Equal(t, "refused: budget", g.audited()[before])
+	assert.NotContains(t, g.audited()[2:], "termed")
 	assert.True(t, g.alive())
 	assert.Zero(t, g.Stop())
 }
@@ -221,7 +224,7 @@ func TestAControlGroupThatFillsAGPUIsEnded(t *testing.T) {
 	child := strings.TrimSpace(string(children))
 	folder := filepath.Join(workloadtest.Cgroups(t), group)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "cgroup.procs"), []byte(child), 0o600))
-	g := startGuarded(t, victim, "extensions::gpu_guard::dry_run: false", "extensions::gpu_guard::method: cgroup_kill",
+	g := startGuarded(t, victim, "extensions::gpu_guard::dry_run: false", "extensions::gpu_guard::grace: 500ms", "extensions::gpu_guard::method: cgroup_kill",
 		"extensions::gpu_guard::cgroup_root: "+workloadtest.Cgroups(t))
 	g.holds(80)
 	g.soon("termed", "killed")
@@ -229,13 +232,13 @@ func TestAControlGroupThatFillsAGPUIsEnded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		members, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
 		return err == nil && len(members) == 0
-	}, 10*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	assert.Zero(t, g.Stop())
 }
 
 func TestInADryRunAProcessThatFillsAGPUIsLeftAlone(t *testing.T) {
 	parallel(t)
-	g := startGuarded(t, workloadtest.Start(t, "leaky"))
+	g := startGuarded(t, workloadtest.Start(t, "leaky"), "extensions::gpu_guard::grace: 500ms")
 	g.holds(80)
 	g.soon("would_term")
 	time.Sleep(2 * time.Second) // the grace is over for long
@@ -315,7 +318,7 @@ func TestAProcessThatLeaksIsEnded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		send(time.Now())
 		return !g.alive()
-	}, 90*time.Second, 200*time.Millisecond)
+	}, patience, 200*time.Millisecond)
 	g.soon("termed", "exited")
 	each(t, filepath.Join(g.dir, "audit.jsonl"), func(line []byte) {
 		var of map[string]any
@@ -354,7 +357,7 @@ func TestTheGuardIsSwitchedOnOverTheAgent(t *testing.T) {
 		"receivers: {nop: }\nexporters: {nop: }\n"+
 		"service: {extensions: [gpu_guard, gpu_guard/two], pipelines: {metrics: {receivers: [nop], exporters: [nop]}}, telemetry: {metrics: {level: none}}}\n", dir))
 	c := spawn.Start(t, spawn.Options{Configs: []string{config}})
-	c.WaitLog("another guard writes it: give each a file of its own", 30*time.Second)
+	c.WaitLog("another guard writes it: give each a file of its own", patience)
 	assert.NotZero(t, c.Stop())
 }
 
@@ -366,7 +369,7 @@ func TestAGuardThatIsNotSwitchedOnIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	config := spawn.WriteConfig(t, fmt.Sprintf(guardConfig, dir, spawn.FreeEndpoint(t), guardToken, spawn.FreeEndpoint(t), spawn.FreePort(t)))
 	c := spawn.Start(t, spawn.Options{Configs: []string{config, "yaml:service::extensions: []"}})
-	c.WaitLog(`extension \"gpu_guard\"`, 30*time.Second)
-	c.WaitLog("service::extensions", 30*time.Second)
+	c.WaitLog(`extension \"gpu_guard\"`, patience)
+	c.WaitLog("service::extensions", patience)
 	assert.NotZero(t, c.Stop())
 }

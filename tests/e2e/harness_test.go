@@ -30,14 +30,15 @@ type judge struct {
 	metrics string // URL of its own telemetry
 }
 
-// judgeConfig has a short idle timeout: a test's input ends, and the last window should not keep it waiting.
+// judgeConfig closes windows by what comes in only, however long it takes to come: a test says that its input has ended by a point
+// beyond it.
 const judgeConfig = `
 extensions:
   slo_catalog: {paths: [%[1]s/slo.yaml], reload_interval: 100ms}
 receivers:
   otlp: {protocols: {http: {endpoint: %[2]q}}}
 connectors:
-  slo: {lateness: 0s, idle_timeout: 2s}
+  slo: {lateness: 0s, idle_timeout: 1h}
 exporters:
   file/metrics: {path: %[1]s/metrics.jsonl, flush_interval: 100ms}
   file/events: {path: %[1]s/events.jsonl, flush_interval: 100ms}
@@ -144,7 +145,7 @@ func (j *judge) judged(end time.Time, slos ...string) {
 			// Not slo.state: before any input it is that of a window of today.
 			p, ok := j.newest("slo.sli.value", map[string]string{"slo_id": id})
 			return ok && !p.at.Before(end)
-		}, 30*time.Second, 100*time.Millisecond, "%s was not judged up to %s", id, end)
+		}, patience, 100*time.Millisecond, "%s was not judged up to %s", id, end)
 	}
 	require.Equal(j.t, 0, j.Stop())
 }

@@ -30,7 +30,7 @@ extensions:
   gpu_guard:
     dry_run: false
     for: 0s
-    grace: 5s
+    grace: 1h
     cooldown: 1s
     max_actions_per_hour: 10000
     kubelet_socket: ""
@@ -75,13 +75,13 @@ func TestTheLoopFromAnAllocationToItsEnd(t *testing.T) {
 	})
 	c.WaitReady()
 	serving := program("serving")
-	c.WaitLog("CUDA memory is watched", 20*time.Second)
+	c.WaitLog("CUDA memory is watched", patience)
 	serving.do("alloc cudaMalloc 50 1000000000", "50 0")
 	used(50*gb, 0)
 
 	for range *loops {
 		leaky, leaked := program("leaky"), 0.0
-		for end := time.Now().Add(30 * time.Second); lives(leaky.PID()); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(patience); lives(leaky.PID()); time.Sleep(10 * time.Millisecond) {
 			require.True(t, time.Now().Before(end), "the leak goes on")
 			if _, err := leaky.Do("alloc cudaMalloc 1 500000000"); err == nil { // it may be ended meanwhile
 				leaked += gb / 2
@@ -92,11 +92,16 @@ func TestTheLoopFromAnAllocationToItsEnd(t *testing.T) {
 		require.NoError(t, os.Remove(filepath.Join(dir, "proc", strconv.Itoa(leaky.PID()))))
 	}
 	assert.True(t, lives(serving.PID()))
+	audit := filepath.Join(dir, "audit.jsonl")
+	require.Eventually(t, func() bool { // a process is gone before that is on record
+		text, err := os.ReadFile(audit)
+		return err == nil && strings.Count(string(text), `"exited"`) == *loops
+	}, patience, 20*time.Millisecond)
 	assert.Zero(t, c.Stop())
 
 	ended := map[any]int{}
 	took := map[string][]float64{}
-	each(t, filepath.Join(dir, "audit.jsonl"), func(line []byte) {
+	each(t, audit, func(line []byte) {
 		var of map[string]any
 		require.NoError(t, json.Unmarshal(line, &of))
 		ended[of["gpu_guard.outcome"]]++
@@ -142,7 +147,7 @@ extensions:
   gpu_guard:
     dry_run: false
     on_leak: true
-    grace: 5s
+    grace: 1h
     cooldown: 1s
     kubelet_socket: ""
     audit: {file: %[1]s/audit.jsonl}
@@ -151,7 +156,7 @@ receivers:
   cuda_memory: {collection_interval: 500ms, scan_interval: 100ms, kubelet_socket: "", proc_root: %[1]s/proc, guard: gpu_guard}
   gpu_guard:
 connectors:
-  gpu_leak: {guard: gpu_guard, min_duration: 1m, lateness: 1s, idle_timeout: 3s}
+  gpu_leak: {guard: gpu_guard, min_duration: 1m, lateness: 1s, idle_timeout: 20s}
 exporters:
   nop:
   file: {path: %[1]s/events.jsonl, flush_interval: 50ms}
@@ -176,7 +181,7 @@ func TestTheLoopFromALeakToItsEnd(t *testing.T) {
 	c := spawn.Start(t, spawn.Options{Configs: []string{spawn.WriteConfig(t, fmt.Sprintf(leakLoopConfig, dir))}})
 	c.WaitReady()
 	all := []*allocator{startProgram(t, &built, dir, "leaky"), startProgram(t, &built, dir, "serving")}
-	c.WaitLog("CUDA memory is watched", 20*time.Second)
+	c.WaitLog("CUDA memory is watched", patience)
 	leaky, serving := all[0], all[1]
 	for _, a := range all {
 		a.do("alloc cudaMalloc 10 1000000000", "10 0")
@@ -200,7 +205,7 @@ func TestTheLoopFromALeakToItsEnd(t *testing.T) {
 		}
 		outcomes, _ := told()
 		return slices.Contains(outcomes, of(leaky, "exited leak")) && slices.Contains(outcomes, of(serving, "refused: protected leak"))
-	}, 4*time.Minute, 400*time.Millisecond)
+	}, 3*patience, 400*time.Millisecond)
 	t.Logf("ended after %s", time.Since(begin).Round(time.Second))
 	outcomes, leaks := told()
 	assert.Contains(t, outcomes, of(leaky, "termed leak"))

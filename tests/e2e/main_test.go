@@ -6,7 +6,12 @@ import (
 	"flag"
 	"os"
 	"testing"
+	"time"
 )
+
+// patience is how long anything is waited for that has to come. It says nothing of how long that takes: nothing here is judged by a
+// clock, since whoever runs these tests may stand still for seconds at any moment.
+const patience = 2 * time.Minute
 
 // turns are how many tests run at a time, whatever cores there are: they wait much more than they compute. Beside them is the demo,
 // which takes as long as all of them: it begins at once, so go test itself lets as many run as there are.

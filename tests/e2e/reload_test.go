@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,20 +39,32 @@ func TestAReloadUnderLoadLeavesTheOthersAlone(t *testing.T) {
 		require.NoError(t, os.WriteFile(next, []byte(versions[i%len(versions)]+strings.Repeat("\n", i%7)), 0o600))
 		require.NoError(t, os.Rename(next, file))
 	}
-	turn := 0
+	// read is how many versions were read.
+	read := func() int {
+		resp, err := http.Get(j.metrics)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		all := families(t, resp.Body)
+		loads, _ := sumOf(all, "otelcol_slo_catalog_loads", "")
+		failures, _ := sumOf(all, "otelcol_slo_catalog_load_failures", "")
+		return int(loads + failures)
+	}
+	turn, before := 0, -1
 	for batch := range slices.Chunk(points, 10) {
-		if turn%5 == 0 { // a file must stay as it is for an interval to be read
+		if turn%5 == 0 { // a file must stay as it is until it is read
+			require.Eventually(t, func() bool { return read() > before }, patience, 10*time.Millisecond, "version %d is not read", turn/5)
+			before = read()
 			swap(turn / 5)
 		}
 		turn++
 		j.send(batchOf(batch))
 		time.Sleep(60 * time.Millisecond)
 	}
+	j.send(batchOf([]ttftPoint{{at: t0.Add(time.Hour)}})) // nothing comes after the hour
 	j.judged(t0.Add(time.Hour), "llm:chat:ttft:p95")
-	loaded := strings.Count(j.Logs(), "SLO catalog loaded")
-	assert.Greater(t, loaded, 5, "the catalog was in fact reloaded")
+	assert.Greater(t, before, 15, "the catalog was in fact reloaded")
 	assert.Contains(t, j.Logs(), "95 is not in [0, 1)")
-	t.Logf("%d catalogs in %d requests", loaded, turn)
+	t.Logf("%d catalogs in %d requests", before, turn)
 
 	var own []event
 	for _, e := range j.events(t0) {

@@ -73,7 +73,7 @@ func TestAnEditedObjectiveIsTheNextTarget(t *testing.T) {
 			sent++
 			all := targets()
 			return len(all) > 0 && all[len(all)-1] == target && strings.Contains(j.Logs(), text)
-		}, 20*time.Second, 100*time.Millisecond, target)
+		}, patience, 100*time.Millisecond, target)
 	}
 	edit := func(slos string) {
 		t.Helper()
@@ -87,7 +87,7 @@ func TestAnEditedObjectiveIsTheNextTarget(t *testing.T) {
 	edit(strings.Replace(ttftSLO, "target: 0.95", "target: 95", 1))
 	until("1.0000", "95 is not in [0, 1)")
 	until("1.0000", "")
-	require.Eventually(t, func() bool { return len(targets()) == sent }, 20*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return len(targets()) == sent }, patience, 100*time.Millisecond)
 	assert.Zero(t, j.Stop())
 }
 

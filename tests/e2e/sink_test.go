@@ -184,5 +184,5 @@ func (s *sink) waitJudged(t testing.TB, end time.Time, n int) {
 			}
 		}
 		return judged >= n
-	}, 30*time.Second, 50*time.Millisecond, "not all was judged up to %s", end)
+	}, patience, 50*time.Millisecond, "not all was judged up to %s", end)
 }

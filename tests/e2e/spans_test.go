@@ -36,7 +36,7 @@ func TestSpansOfTheSimulatorReachTheCollector(t *testing.T) {
 	c := spawn.Start(t, spawn.Options{Configs: []string{spawn.WriteConfig(t, fmt.Sprintf(spansConfig, endpoint, dir))}})
 	c.WaitReady()
 	sim := exec.Command(filepath.Join(spawn.Root(t), "bin", "llmsim"), "-scenario", filepath.Join(spawn.Root(t), "demo", "scenario.yaml"),
-		"-speed", "30", "-duration", "4s", "-listen", "127.0.0.1:0", "-control", "127.0.0.1:0", "-otlp-endpoint", "http://"+endpoint)
+		"-speed", "30", "-duration", "10s", "-listen", "127.0.0.1:0", "-control", "127.0.0.1:0", "-otlp-endpoint", "http://"+endpoint)
 	out, err := sim.CombinedOutput()
 	require.NoError(t, err, string(out))
 
@@ -68,7 +68,7 @@ func TestSpansOfTheSimulatorReachTheCollector(t *testing.T) {
 			}
 		})
 		return spans > 100
-	}, 20*time.Second, 200*time.Millisecond)
+	}, patience, 200*time.Millisecond)
 	assert.Len(t, traces, spans, "each request has a trace of its own")
 	t.Logf("%d spans", spans)
 	assert.Equal(t, 0, c.Stop())

@@ -61,7 +61,7 @@ func TestABrokenCatalogShowsInTheHealthCheck(t *testing.T) {
 			require.NoError(t, err)
 			body = string(data)
 			return resp.StatusCode == code && strings.Contains(body, want)
-		}, 15*time.Second, 100*time.Millisecond, "%d and %q in %s", code, want, &body)
+		}, patience, 100*time.Millisecond, "%d and %q in %s", code, want, &body)
 	}
 	soon(http.StatusOK, "extension:slo_catalog")
 	write(strings.Replace(ttftSLO, "target: 0.95", "target: 95", 1))

@@ -111,8 +111,8 @@ func TestWhatADamagedStoreDoesIsWhatTheDocumentSays(t *testing.T) {
 					}
 					return
 				}
-				c.WaitLog(says, 30*time.Second)
-				require.Eventually(t, func() bool { return !c.Running() }, 30*time.Second, 10*time.Millisecond, "it hangs")
+				c.WaitLog(says, patience)
+				require.Eventually(t, func() bool { return !c.Running() }, patience, 10*time.Millisecond, "it hangs")
 				assert.Equal(t, want, c.Stop())
 				assert.Empty(t, backups())
 			})

@@ -13,7 +13,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
@@ -56,10 +59,10 @@ service:
 `
 
 const (
-	// brisk settings do not keep a test waiting for the last window when its input has ended.
-	brisk = "lateness: 0s, idle_timeout: 2s"
-	// kept are the settings of a connector whose state outlives it. Nothing comes in while it is started again.
-	kept = "lateness: 0s, idle_timeout: 5s, storage: file_storage, checkpoint_interval: 1s"
+	// brisk settings close a window with the first point beyond it, and by nothing else, however long that takes to come.
+	brisk = "lateness: 0s, idle_timeout: 1h"
+	// kept are the settings of a connector whose state outlives it.
+	kept = brisk + ", storage: file_storage, checkpoint_interval: 1s"
 )
 
 // startTeller starts a teller with some settings of the connector. Where it tells no events, it has no pipeline for them.
@@ -125,6 +128,37 @@ func (x *teller) telemetry() map[string]*dto.MetricFamily {
 	require.NoError(x.t, err)
 	defer resp.Body.Close()
 	return families(x.t, resp.Body)
+}
+
+// saves are how many checkpoints a component has written in this run; there is false where it cannot be asked, as while it is started.
+func (x *teller) saves(component string) (n uint64, there bool) {
+	resp, err := http.Get(x.own)
+	if err != nil {
+		return 0, false
+	}
+	defer resp.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	all, err := parser.TextToMetricFamilies(resp.Body)
+	if err != nil { // it was killed while it answered
+		return 0, false
+	}
+	for name, f := range all {
+		if strings.HasPrefix(name, "otelcol_"+component+"_checkpoint_duration") {
+			n = f.GetMetric()[0].GetHistogram().GetSampleCount()
+		}
+	}
+	return n, true
+}
+
+// saved waits until both generations of the checkpoint hold all that is known now.
+func (x *teller) saved(component string) {
+	x.t.Helper()
+	before, there := x.saves(component)
+	require.True(x.t, there)
+	require.Eventually(x.t, func() bool {
+		n, _ := x.saves(component)
+		return n >= before+3 // the first may have begun before
+	}, patience, 50*time.Millisecond, "no checkpoint is written")
 }
 
 // checkpoints describes the checkpoints of this run.

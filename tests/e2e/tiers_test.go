@@ -13,11 +13,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// tell tells the whole story, the requests of each step in any order; route picks who is told of a resource.
-func tell(t *testing.T, t0 time.Time, seed uint64, pace time.Duration, route func(resource int) *teller) {
+// tell tells the whole story, and what follows up to a last step, the requests of each step in any order; route picks who is told of a
+// resource.
+func tell(t *testing.T, t0 time.Time, seed uint64, pace time.Duration, last int, route func(resource int) *teller) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
-	for step := range steps {
+	for step := range last + 1 {
 		parts := map[*teller][]pmetric.Metrics{}
 		for _, md := range []pmetric.Metrics{scrapes(t0, step), increments(t0, step)} {
 			for i, rm := range md.ResourceMetrics().All() {
@@ -77,22 +78,22 @@ func sameCounts(t *testing.T, want, got *sink) {
 func TestTwoHalvesMergedAreTheWhole(t *testing.T) {
 	parallel(t)
 	// Six hours in some six seconds. Distributions leave within a quarter of a second, which is a quarter of an hour here, and more
-	// on a busy machine: windows wait for most of two hours. The
-	// third hears both halves whole.
-	const pace, patient = 5 * time.Millisecond, "trust_parts: true, lateness: 110m, idle_timeout: 5s"
+	// on a busy machine: until the third has heard of both halves, which it waits for then, one may be that much ahead. So windows wait for
+	// most of two hours, and most of two hours more are told. The halves hear of one step more, since they tell of whole minutes.
+	const pace, patient, last = 5 * time.Millisecond, "lateness: 110m30s, idle_timeout: 1h", steps + int(115*time.Minute/stepLength) - 1
 	t0 := time.Now().UTC().Truncate(time.Hour).Add(-8 * time.Hour)
 	wholeTo, mergedTo := newSink(t), newSink(t)
-	whole := startTeller(t, regionalSLOs, brisk, wholeTo.URL, true)
-	merged := startTeller(t, regionalSLOs, patient, mergedTo.URL, true)
+	whole := startTeller(t, regionalSLOs, patient, wholeTo.URL, true)
+	merged := startTeller(t, regionalSLOs, patient+", trust_parts: true", mergedTo.URL, true)
 	var halves [2]*teller
 	for i := range halves {
 		halves[i] = startTeller(t, regionalSLOs, brisk+", metrics: {slo.sli.distribution: {enabled: true}}", merged.otlp, false)
 	}
 	var both sync.WaitGroup
-	both.Go(func() { tell(t, t0, 1, pace, func(int) *teller { return whole }) })
-	both.Go(func() { tell(t, t0, 2, pace, func(i int) *teller { return halves[i%2] }) })
+	both.Go(func() { tell(t, t0, 1, pace, last, func(int) *teller { return whole }) })
+	both.Go(func() { tell(t, t0, 2, pace, last+1, func(i int) *teller { return halves[i%2] }) })
 	both.Wait()
-	end := t0.Add(6 * time.Hour)
+	end := stepTime(t0, last).Add(-111 * time.Minute).Truncate(time.Minute) // of the last window that is over
 	wholeTo.waitJudged(t, end, 2*len(regions))
 	mergedTo.waitJudged(t, end, 2*len(regions))
 	assert.Empty(t, refused(merged))
@@ -113,7 +114,7 @@ func TestTwoReplicasNameTheSameViolations(t *testing.T) {
 	for i := range sinks {
 		sinks[i] = newSink(t)
 		replicas[i] = startTeller(t, regionalSLOs, brisk, sinks[i].URL, true)
-		both.Go(func() { tell(t, t0, uint64(i), 0, func(int) *teller { return replicas[i] }) })
+		both.Go(func() { tell(t, t0, uint64(i), 0, afterwards, func(int) *teller { return replicas[i] }) })
 	}
 	both.Wait()
 	for i, s := range sinks {

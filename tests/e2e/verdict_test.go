@@ -94,6 +94,7 @@ func runHour(t *testing.T, t0 time.Time, points []ttftPoint, size int) verdict {
 	for batch := range slices.Chunk(points, size) {
 		j.send(batchOf(batch))
 	}
+	j.send(batchOf([]ttftPoint{{at: t0.Add(time.Hour)}})) // nothing comes after the hour
 	j.judged(t0.Add(time.Hour), "llm:chat:ttft:p95")
 	v := verdict{events: j.events(t0)}
 	for name, to := range map[string]*float64{"good": &v.good, "bad": &v.bad} {
@@ -198,7 +199,7 @@ func TestTwoPromisesBrokenTogetherAreOneViolation(t *testing.T) {
 			parallel(t)
 			t0 := origin()
 			j := startJudge(t, qualitySLOs)
-			for minute := range 61 {
+			for minute := range 62 { // one beyond the hour
 				md := pmetric.NewMetrics()
 				rm := md.ResourceMetrics().AppendEmpty()
 				rm.Resource().Attributes().PutStr("service.name", "gateway")
