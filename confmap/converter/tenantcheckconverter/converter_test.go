@@ -62,6 +62,48 @@ func TestTheTrapIsRefused(t *testing.T) {
 		"    metrics/a: {receivers: [spanmetrics], exporters: [prometheus]}", "metrics/a")
 }
 
+// Guarantees: what puts the tenant on some points only, or another than the resource's, or takes it away again, does not keep tenants apart.
+func TestATenantThatIsNotOnEachPointDoesNotKeepThemApart(t *testing.T) {
+	f := func(ok bool, exporter string, processors ...string) {
+		t.Helper()
+		yaml, ids := "processors:\n", make([]string, len(processors))
+		for i, p := range processors {
+			kind, settings, _ := strings.Cut(p, " ")
+			ids[i] = fmt.Sprintf("%s/%d", kind, i)
+			yaml += "  " + ids[i] + ": " + settings + "\n"
+		}
+		err := check(t, yaml+`
+connectors: {tenant_routing: {}}
+exporters:
+  prometheus: {endpoint: "localhost:9464"}
+  prometheus/labels: {endpoint: "localhost:9465", resource_to_telemetry_conversion: {enabled: true}}
+service:
+  pipelines:
+    metrics: {receivers: [otlp], exporters: [tenant_routing]}
+    metrics/out: {receivers: [tenant_routing], processors: [`+strings.Join(ids, ", ")+`], exporters: [`+exporter+`]}
+`)
+		assert.Equal(t, ok, err == nil, "%v: %v", processors, err)
+	}
+	set := `set(datapoint.attributes["tenant"], resource.attributes["tenant"])`
+	f(true, "prometheus", `transform {metric_statements: ['`+set+` where resource.attributes["tenant"] != nil']}`)
+	f(true, "prometheus", `transform {metric_statements: [{conditions: ['resource.attributes["tenant"] != nil'], statements: ['delete_matching_keys(datapoint.attributes, "^tenant$")', '`+set+`']}]}`)
+	f(true, "prometheus", `transform {metric_statements: ['`+set+`', 'delete_key(datapoint.attributes, "pod")', 'keep_keys(datapoint.attributes, ["tenant", "model"])', 'delete_matching_keys(datapoint.attributes, "^k8s")']}`, `attributes {actions: [{key: pod, action: delete}]}`)
+	f(false, "prometheus", `transform {metric_statements: ['set(datapoint.attributes["tenant"], "a")']}`)
+	f(false, "prometheus", `transform {metric_statements: ['`+set+`', 'set(datapoint.attributes["tenant"], "a")']}`)
+	f(false, "prometheus", `transform {metric_statements: ['`+set+` where metric.name == "x"']}`)
+	f(false, "prometheus", `transform {metric_statements: [{conditions: ['metric.name == "x"'], statements: ['`+set+`']}]}`)
+	f(false, "prometheus", `transform {metric_statements: [{context: resource, statements: ['set(attributes["tenant"], resource.attributes["tenant"])']}]}`)
+	f(false, "prometheus", `transform {metric_statements: ['`+set+`', 'delete_key(datapoint.attributes, "tenant")']}`)
+	f(false, "prometheus", `transform {metric_statements: ['`+set+`', 'delete_matching_keys(datapoint.attributes, "^t")']}`)
+	f(false, "prometheus", `transform {metric_statements: ['`+set+`', 'keep_keys(datapoint.attributes, ["model"])']}`)
+	f(false, "prometheus", `transform {metric_statements: ['`+set+`']}`, `attributes {actions: [{key: tenant, action: delete}]}`)
+	f(false, "prometheus", `resource {attributes: [{key: tenant, action: delete}]}`, `transform {metric_statements: ['`+set+`']}`)
+	f(true, "prometheus", `transform {metric_statements: ['`+set+`']}`, `resource {attributes: [{key: tenant, action: delete}]}`)
+	f(true, "prometheus/labels", `resource {attributes: [{key: pod, action: delete}, {key: tenant, value: x, action: insert}]}`)
+	f(false, "prometheus/labels", `resource {attributes: [{key: tenant, action: delete}]}`)
+	f(false, "prometheus/labels", `transform {metric_statements: ['delete_key(resource.attributes, "tenant")']}`)
+}
+
 // Guarantees: remote write into one database is refused as well, and into one for each tenant it is fine.
 func TestRemoteWriteIntoOneDatabaseIsRefused(t *testing.T) {
 	f := func(settings string, ok bool) {

@@ -5,8 +5,6 @@ package tenantcheckconverter
 import (
 	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 )
@@ -20,11 +18,12 @@ func (c config) overwriting() error {
 	refused := map[string]bool{}
 	for _, name := range c.ofSeveral() {
 		p := c.pipeline(name)
-		if c.tenantOnPoints(p) {
+		tenant := c.after(p)
+		if tenant.points {
 			continue
 		}
 		for _, exporter := range texts(p["exporters"]) {
-			if !c.merges(exporter) || refused[exporter] {
+			if !c.merges(exporter, tenant) || refused[exporter] {
 				continue
 			}
 			refused[exporter] = true
@@ -38,9 +37,9 @@ func (c config) overwriting() error {
 
 // merges reports whether series that differ in their tenants only are one to an exporter. Remote write is as the prometheus exporter,
 // unless it sends each tenant's to its own database.
-func (c config) merges(exporter string) bool {
+func (c config) merges(exporter string, tenant kept) bool {
 	of := mapAt(c, "exporters", exporter)
-	if enabled, _ := mapAt(of, conversion)["enabled"].(bool); enabled {
+	if enabled, _ := mapAt(of, conversion)["enabled"].(bool); enabled && tenant.resource {
 		return false
 	}
 	switch typeOf(exporter) {
@@ -52,31 +51,4 @@ func (c config) merges(exporter string) bool {
 	default:
 		return false
 	}
-}
-
-// onPoints is a statement that puts the tenant on points.
-var onPoints = regexp.MustCompile(`set\(\s*(?:datapoint\.)?attributes\["` + labels.Tenant + `"\]`)
-
-// tenantOnPoints reports whether a processor of a pipeline puts the tenant on the points.
-func (c config) tenantOnPoints(pipeline map[string]any) bool {
-	return slices.ContainsFunc(texts(pipeline["processors"]), func(id string) bool {
-		return typeOf(id) == "transform" && mentions(mapAt(c, "processors", id)["metric_statements"], onPoints)
-	})
-}
-
-// mentions reports whether a text anywhere in a value matches.
-func mentions(value any, pattern *regexp.Regexp) bool {
-	switch v := value.(type) {
-	case string:
-		return pattern.MatchString(v)
-	case []any:
-		return slices.ContainsFunc(v, func(e any) bool { return mentions(e, pattern) })
-	case map[string]any:
-		for _, e := range v {
-			if mentions(e, pattern) {
-				return true
-			}
-		}
-	}
-	return false
 }
