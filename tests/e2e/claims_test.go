@@ -96,7 +96,8 @@ func (p *places) arrived(tenant string) []arrival {
 	return slices.DeleteFunc(slices.Clone(p.records), func(a arrival) bool { return a.tenant != tenant })
 }
 
-// startBuiltinGateway starts builtin:gateway with the SLO of this file, and a gateway's own telemetry at a URL.
+// startBuiltinGateway starts builtin:gateway with the SLO of this file, and a gateway's own telemetry at a URL. Of the configs, those
+// that begin with -- are arguments.
 func startBuiltinGateway(t testing.TB, to *places, configs ...string) (g *gateway, own string) {
 	t.Helper()
 	slos := filepath.Join(t.TempDir(), "slo.yaml")
@@ -117,7 +118,15 @@ func startBuiltinGateway(t testing.TB, to *places, configs ...string) (g *gatewa
 	} {
 		all = append(all, fmt.Sprintf("yaml:%s: %s", path, value))
 	}
-	g.Collector = spawn.Start(t, spawn.Options{Configs: append(all, configs...), Env: []string{
+	var args []string
+	for _, c := range configs {
+		if strings.HasPrefix(c, "--") {
+			args = append(args, c)
+		} else {
+			all = append(all, c)
+		}
+	}
+	g.Collector = spawn.Start(t, spawn.Options{Configs: all, Args: args, Env: []string{
 		"HOSTNAME=gateway", "SLO_CATALOG=" + slos, "METRICS_ENDPOINT=" + to.metrics.URL, "LOGS_ENDPOINT=" + to.logs.URL,
 		"METRICS_QUERY=http://" + spawn.FreeEndpoint(t), "TRACES_ENDPOINT=" + spawn.FreeEndpoint(t),
 	}})
@@ -212,9 +221,13 @@ func TestAClientCannotWriteIntoAnothersVerdicts(t *testing.T) {
 			p.SetSum(0)
 		}
 	}
-	for _, name := range []string{"slo.state", "slo_sli_incomplete"} {
+	// Each is what Prometheus calls slo_state, slo_sli_incomplete and so on.
+	for _, name := range [][2]string{
+		{"slo.state"}, {"slo_sli_incomplete"}, {"slo-state"}, {"slo/sli.value"}, {"slo error_budget remaining"}, {"slo", "objective"}, {"gpu.leak.state"}, {"gpu leak", "rate"},
+	} {
 		m := sm.Metrics().AppendEmpty()
-		m.SetName(name)
+		m.SetName(name[0])
+		m.SetUnit(name[1])
 		p := m.SetEmptyGauge().DataPoints().AppendEmpty()
 		p.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
 		p.Attributes().PutStr("slo_id", "claimed")
@@ -238,7 +251,7 @@ func TestAClientCannotWriteIntoAnothersVerdicts(t *testing.T) {
 	assert.Empty(t, to.metrics.all("slo.sli.incomplete"), "no part is known")
 	assert.Empty(t, to.metrics.all("slo.state", "slo_id", "claimed"))
 	assert.Empty(t, to.metrics.all("slo_sli_incomplete"))
-	assert.InDelta(t, 6, ownSum(t, own, "otelcol_processor_filter_datapoints_filtered", "filter", "filter/claims"), 0)
+	assert.InDelta(t, 4+8, ownSum(t, own, "otelcol_processor_filter_datapoints_filtered", "filter", "filter/claims"), 0)
 	assert.Zero(t, g.Stop())
 }
 
