@@ -75,7 +75,7 @@ func (r *rig) told(n int) []gpu.Event {
 		defer r.mu.Unlock()
 		events = append(events[:0], r.events...)
 		return len(events) >= n
-	}, 5*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	return events
 }
 
