@@ -18,7 +18,7 @@ import (
 
 const soon = time.Minute
 
-// listening is Pods beside what OnChange has heard.
+// listening is Pods beside what OnChange has heard. Unless opts say otherwise, a kubelet is waited for however slow the machine is.
 func listening(t testing.TB, opts PodsOptions) (*Pods, func() []error) {
 	var mu sync.Mutex
 	var heard []error
@@ -27,6 +27,7 @@ func listening(t testing.TB, opts PodsOptions) (*Pods, func() []error) {
 		defer mu.Unlock()
 		heard = append(heard, err)
 	}
+	opts.Timeout = orDefault(opts.Timeout, time.Hour)
 	p := NewPods(opts)
 	t.Cleanup(p.Close)
 	return p, func() []error {
@@ -111,7 +112,7 @@ func TestASlowKubeletBlocksNobody(t *testing.T) {
 	k := workloadtest.NewKubelet(t, holds("chat-0", container("vllm", gpu0)))
 	forever := make(chan struct{})
 	k.Wait(forever)
-	p, heard := listening(t, PodsOptions{Socket: k.Socket, Timeout: time.Hour}) // who waited for an answer would wait for that
+	p, heard := listening(t, PodsOptions{Socket: k.Socket}) // who waited for an answer would wait for an hour
 	_, ok := p.Owner(Device{UUID: gpu0})
 	assert.False(t, ok)
 	require.Eventually(t, func() bool { return k.Asked() == 1 }, soon, time.Millisecond)
@@ -133,7 +134,7 @@ func TestAHurryIsOneQuestion(t *testing.T) {
 	t.Parallel()
 	k, answer := workloadtest.NewKubelet(t), make(chan struct{})
 	k.Wait(answer)
-	p, _ := listening(t, PodsOptions{Socket: k.Socket, Interval: time.Hour, Timeout: time.Hour})
+	p, _ := listening(t, PodsOptions{Socket: k.Socket, Interval: time.Hour})
 	require.Eventually(t, func() bool { return k.Asked() == 1 }, soon, time.Millisecond)
 	for range 1000 {
 		p.Hurry()
