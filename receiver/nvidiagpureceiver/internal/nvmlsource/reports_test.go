@@ -248,6 +248,7 @@ func TestReport14ALostGPUIsFailedAndTheOthersGoOn(t *testing.T) {
 
 func TestALostGPUThatWasResetComesBack(t *testing.T) {
 	r := start(t, fakegpu.Server(4, 1, 4000))
+	r.stop()
 	r.world.Fail("*", 1, 15)
 	r.change()
 	states := func() (lost []bool) {
