@@ -92,7 +92,7 @@ func TestNothingIsSentToWhatHasNotStarted(t *testing.T) {
 		require.NoError(t, l.Start(t.Context(), h))
 		require.NoError(t, m.ConsumeMetrics(t.Context(), constants(0, 400, 0.238, eu)))
 		metrics.Reset()
-		time.Sleep(6 * frame.Tick) // a window closes within a second
+		h.ticks(t, 6) // a window closes within a second
 		assert.Empty(t, metrics.AllMetrics())
 		if started {
 			require.NoError(t, m.Start(t.Context(), h))
@@ -119,9 +119,10 @@ func TestAConsumerThatBlocksDoesNotHoldTheEndUp(t *testing.T) {
 	cfg := defaults()
 	cfg.IdleTimeout = 10 * time.Millisecond
 	p := create(t, cfg, blocked)
-	require.NoError(t, p.Start(t.Context(), newHost(t, promise(0.2))))
+	h := newHost(t, promise(0.2))
+	require.NoError(t, p.Start(t.Context(), h))
 	require.NoError(t, p.ConsumeMetrics(t.Context(), constants(0, 400, 0.1, eu)))
-	time.Sleep(2 * frame.Tick)
+	h.ticks(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_ = p.Shutdown(ctx) // what the blocked consumer did not take is lost; that it ends, which the consumer never does by itself, is what counts
