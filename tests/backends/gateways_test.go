@@ -134,6 +134,7 @@ func startAgent(t testing.TB, kafka string) (otlp string) {
 		"extensions::health_check::endpoint":         spawn.FreeEndpoint(t),
 		"service::pipelines::metrics/llm":            "null", // there is no engine
 		"service::telemetry::metrics::level":         "none",
+		"exporters::kafka::timeout":                  "2m", // what Kafka did not answer in time is sent again, and is there twice
 	} {
 		configs = append(configs, fmt.Sprintf("yaml:%s: %s", path, value))
 	}
@@ -378,7 +379,7 @@ func TestThroughKafkaEveryTenantHasItsOwn(t *testing.T) {
 		c.records(names, n, now)
 		c.points(names, n, now)
 	}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(arrives)
 	for _, namespace := range names {
 		g.expect(t, namespace, each, now, deadline)
 	}

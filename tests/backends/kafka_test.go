@@ -55,6 +55,6 @@ func startKafka(t testing.TB) string {
 		}
 		conn.Close()
 		return true
-	}, time.Minute, 100*time.Millisecond, "Kafka does not start")
+	}, arrives, 100*time.Millisecond, "Kafka does not start")
 	return broker
 }

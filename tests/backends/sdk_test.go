@@ -77,7 +77,7 @@ func (g *gateway) judged(t *testing.T, tenant string) {
 			require.Eventually(t, func() bool {
 				all := g.metrics.samples(t, query, time.Now())
 				return len(all) == 1 && all[0].value == 1
-			}, 30*time.Second, 500*time.Millisecond, query)
+			}, arrives, 500*time.Millisecond, query)
 			other := map[string]string{"ok": "violated", "violated": "ok"}[state]
 			query = strings.Replace(query, fmt.Sprintf("state=%q", state), fmt.Sprintf("state=%q", other), 1)
 			for _, s := range g.metrics.samples(t, query, time.Now()) {
@@ -100,7 +100,7 @@ func (g *gateway) told(t *testing.T, tenant, service string, requests int) (trac
 		}
 		assert.Len(c, traces, requests)
 		assert.Len(c, records, requests)
-	}, 20*time.Second, 500*time.Millisecond)
+	}, arrives, 500*time.Millisecond)
 	return traces, records
 }
 
@@ -166,13 +166,13 @@ func TestTheSignalsOfARequestStayJoined(t *testing.T) {
 				}
 			}
 			assert.Positive(c, found, query)
-		}, 20*time.Second, 500*time.Millisecond)
+		}, arrives, 500*time.Millisecond)
 	}
 	require.Eventually(t, func() bool {
 		return slices.ContainsFunc(g.logs.records(t, "team-py", `event_name:="slo.violation.opened"`), func(r map[string]string) bool {
 			return slices.Contains(slow, r["trace_id"]) && r["slo_id"] == "llm:chat:first_token:p95"
 		})
-	}, 20*time.Second, 500*time.Millisecond, "no violation names the trace of a slow request")
+	}, arrives, 500*time.Millisecond, "no violation names the trace of a slow request")
 
 	var console map[string]string
 	fetch(t, "http://"+g.console+"/config.json", nil, &console)
