@@ -309,7 +309,7 @@ func counted(t testing.TB, telemetry, name, label, value string) (sum float64) {
 			matches = matches || l.GetName() == label && l.GetValue() == value
 		}
 		if matches {
-			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
 	}
 	return sum
