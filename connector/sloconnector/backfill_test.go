@@ -181,7 +181,7 @@ func TestACheckpointIsBetterThanAPrometheus(t *testing.T) {
 		a := allSignals(t, cfg, new(consumertest.MetricsSink), new(consumertest.LogsSink))
 		require.NoError(t, a.Start(t.Context(), h))
 		if i == 0 {
-			assert.Eventually(t, func() bool { return p.questions() >= 3 }, 10*time.Second, 5*time.Millisecond)
+			assert.Eventually(t, func() bool { return p.questions() >= 3 }, time.Minute, 5*time.Millisecond)
 		}
 		time.Sleep(50 * time.Millisecond)
 		asked := p.questions()

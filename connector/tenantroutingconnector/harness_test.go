@@ -204,7 +204,7 @@ func (r *rig) arrive(want map[string]int) {
 	r.t.Helper()
 	require.EventuallyWithT(r.t, func(c *collect) {
 		require.Equal(c, want, r.to[toTenants].points())
-	}, 10*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }
 
 // counted is one of the connector's own counters or gauges, by the attributes that tell its points apart.

@@ -281,7 +281,7 @@ func TestEveryItemComesOutOnceAndUnderItsTenant(t *testing.T) {
 				a.mu.Lock()
 				defer a.mu.Unlock()
 				return len(a.at) == len(want)
-			}, 10*time.Second, time.Millisecond)
+			}, time.Minute, time.Millisecond)
 			require.NoError(t, w.Shutdown(context.Background()))
 			require.Equal(t, want, a.at)
 		}))

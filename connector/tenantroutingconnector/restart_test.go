@@ -115,7 +115,7 @@ func TestAQueueOfAPipelineThatIsNoLongerATenantsIsEmptied(t *testing.T) {
 	second := newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent, premium("a"))
 	require.NoError(t, second.ConsumeMetrics(t.Context(), batch(3, "service.name=a")))
 	second.arrive(map[string]int{"a": 2})
-	require.Eventually(t, func() bool { return second.to[toPremium].points()["a"] == 3 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return second.to[toPremium].points()["a"] == 3 }, time.Minute, time.Millisecond)
 }
 
 // Scenario: the file of a tenant's queue, or of the index, is damaged. Guarantees: contrib#35899, core#7198: the connector
@@ -227,7 +227,7 @@ func TestAQueueInMemoryReturnsToItsStorage(t *testing.T) {
 		return r.counted("otelcol_tenant_routing_tenants_in_memory", "connector")["tenant_routing"]
 	}
 	assert.Equal(t, int64(1), inMemory())
-	require.Eventually(t, func() bool { return r.counted("otelcol_tenant_routing_queue_size", "tenant")["a"] == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.counted("otelcol_tenant_routing_queue_size", "tenant")["a"] == 0 }, time.Minute, time.Millisecond)
 	r.toStorage(t.Context())
 	assert.Equal(t, int64(1), inMemory(), "it cannot be opened yet")
 
@@ -237,7 +237,7 @@ func TestAQueueInMemoryReturnsToItsStorage(t *testing.T) {
 	assert.Zero(t, inMemory())
 	r.to[toTenants].fail(failAll)
 	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(2, "service.name=a")))
-	require.Eventually(t, func() bool { return r.to[toTenants].tried("a") >= 3 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.to[toTenants].tried("a") >= 3 }, time.Minute, time.Millisecond)
 	require.NoError(t, r.Shutdown(t.Context()))
 
 	h = newHost()
@@ -262,11 +262,11 @@ func TestWhatWaitsForAPipelineThatIsGoneIsNotForgotten(t *testing.T) {
 		r = newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent, func(c *Config) { c.TenantTTL = 20 * time.Millisecond })
 		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")))
 		r.arrive(map[string]int{"a": 1})
-		require.Eventually(t, func() bool { return r.counted("otelcol_tenant_routing_evictions")[""] > 0 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return r.counted("otelcol_tenant_routing_evictions")[""] > 0 }, time.Minute, time.Millisecond)
 		require.NoError(t, r.Shutdown(t.Context()))
 	}
 	r = newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent, premium)
-	require.Eventually(t, func() bool { return r.to[toPremium].points()["a"] == 2 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.to[toPremium].points()["a"] == 2 }, time.Minute, time.Millisecond)
 }
 
 func TestAStorageThatIsNotRunningIsNamed(t *testing.T) {
@@ -280,14 +280,13 @@ func TestATenantThatComesAndGoesKeepsItsStorage(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	r := newRigOn(t, onDisk(t, t.TempDir()), zap.New(core), persistent, func(c *Config) { c.TenantTTL = 4 * time.Millisecond })
 	sent := 0
-	for i := range 100 {
+	for i := 0; i < 100 || r.counted("otelcol_tenant_routing_evictions")[""] == 0; i++ { // until it has gone at least once
 		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")))
 		sent++
 		time.Sleep(time.Duration(i%10) * time.Millisecond)
 	}
 	r.arrive(map[string]int{"a": sent})
 	assert.Empty(t, logs.All())
-	assert.Positive(t, r.counted("otelcol_tenant_routing_evictions")[""])
 }
 
 // Guarantees: the index knows of a tenant before anything of its data lies in a queue, and a crash at any moment loses none.

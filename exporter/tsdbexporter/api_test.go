@@ -202,13 +202,11 @@ func TestShutdownEndsAQuery(t *testing.T) {
 		}
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { return e.store.Gathered()["prometheus_engine_queries"] > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return e.store.Gathered()["prometheus_engine_queries"] > 0 }, time.Minute, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	began := time.Now()
 	require.NoError(t, e.shutdown(ctx))
-	assert.Less(t, time.Since(began), 5*time.Second)
-	require.Error(t, <-ended, "it was cut off, or told that it is canceled")
+	require.Error(t, <-ended, "it was cut off, or told that it is canceled: to its end it would take minutes")
 	http.DefaultClient.CloseIdleConnections()
 
 	again := newExporter(exportertest.NewNopSettings(metadata.Type), e.cfg)

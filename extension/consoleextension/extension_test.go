@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -150,9 +149,7 @@ func TestAQueryUnderWayDoesNotHoldUpShutdown(t *testing.T) {
 		}
 	}()
 	<-asked
-	began := time.Now()
-	require.NoError(t, c.Shutdown(t.Context()))
-	assert.Less(t, time.Since(began), drain+5*time.Second)
+	require.NoError(t, c.Shutdown(t.Context())) // by itself, the query would never end
 	<-answered
 }
 

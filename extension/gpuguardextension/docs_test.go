@@ -40,7 +40,7 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 			var err error
 			got, err = tel.GetMetric("otelcol_" + name)
 			require.NoError(c, err)
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 		assert.Equal(t, want, doctest.Described{Description: got.Description, Unit: got.Unit})
 		doctest.Has(t, "`otelcol_"+name+"`")
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const soon, tick = 10 * time.Second, 5 * time.Millisecond
+const soon, tick = time.Minute, 5 * time.Millisecond
 
 // fake is an Alertmanager that keeps what it is sent, or answers as it is told.
 type fake struct {
@@ -70,7 +71,7 @@ func (f *fake) taken() (alerts []message) {
 	return alerts
 }
 
-// has says whether an alert was taken as firing, or as resolved.
+// has says whether an alert was taken as firing, or as resolved. With a resend interval of an hour, what fires ends hours ahead.
 func (f *fake) has(name string, firing bool) bool {
 	for _, m := range f.taken() {
 		if m.Labels["alertname"] == name && m.EndsAt.After(time.Now()) == firing {
@@ -153,13 +154,14 @@ func TestWhatFiresIsRepeatedWithAnEndAhead(t *testing.T) {
 	s := sender(t, componenttest.NewNopTelemetrySettings(), resend(50*time.Millisecond), am)
 	before := time.Now()
 	s.Set([]Alert{alert("a")})
-	require.Eventually(t, func() bool { return len(am.taken()) >= 3 }, soon, tick)
+	require.Eventually(t, func() bool { return len(am.taken()) >= 4 }, soon, tick)
 	all := am.taken()
 	for i, m := range all {
 		assert.Equal(t, start, m.StartsAt)
 		assert.GreaterOrEqual(t, m.EndsAt, before.Add(200*time.Millisecond).Truncate(time.Millisecond))
-		assert.True(t, i == 0 || m.EndsAt.After(all[i-1].EndsAt), "each reaches further")
+		assert.False(t, i > 0 && m.EndsAt.Before(all[i-1].EndsAt), "none reaches less far")
 	}
+	assert.Greater(t, all[3].EndsAt, all[0].EndsAt, "two ticks of a machine that is late may lie in one millisecond, more do not")
 }
 
 // Scenario: of two Alertmanagers one takes the request and never answers.
@@ -170,16 +172,12 @@ func TestAnAlertmanagerThatHangsHoldsNobodyUp(t *testing.T) {
 		return true
 	})
 	am := serve(t, nil)
-	s := sender(t, componenttest.NewNopTelemetrySettings(), nil, hanging, am)
+	s := sender(t, componenttest.NewNopTelemetrySettings(), func(c *Config) { c.Timeout = time.Hour }, hanging, am) // who waited would wait for that
 	for i := range 20 {
-		began := time.Now()
 		s.Set([]Alert{alert(fmt.Sprint(i))})
-		assert.Less(t, time.Since(began), time.Second)
 		require.Eventually(t, func() bool { return am.has(fmt.Sprint(i), true) }, soon, tick)
 	}
-	began := time.Now()
 	require.NoError(t, s.Shutdown(t.Context()))
-	assert.Less(t, time.Since(began), 5*time.Second)
 }
 
 // Scenario: an Alertmanager answers 400 to each request that holds one certain alert of 100, as for a label it does not take.
@@ -202,12 +200,11 @@ func TestARefusedAlertIsFoundAmongTheOthers(t *testing.T) {
 	}
 	s.Set(alerts)
 	require.Eventually(t, func() bool {
-		for i := range alerts {
-			if i != 42 && !am.has(fmt.Sprint(i), true) {
-				return false
-			}
+		all, different := am.taken(), map[string]bool{}
+		for _, m := range all {
+			different[m.Labels["alertname"]] = true
 		}
-		return len(am.taken()) > 300 // it goes on
+		return len(different) == 99 && len(all) > 300 // it goes on
 	}, soon, tick)
 	require.Len(t, logs.All(), 1)
 	assert.Equal(t, "the Alertmanager refuses an alert", logs.All()[0].Message)
@@ -221,21 +218,22 @@ func TestARefusedAlertIsFoundAmongTheOthers(t *testing.T) {
 func TestWhatCouldNotBeSentIsSentLater(t *testing.T) {
 	for _, code := range []int{500, 503, 429, 401, 404} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
-			var away sync.Map
+			t.Parallel()
+			var away atomic.Bool
+			var refused atomic.Int64
 			am := serve(t, func(w http.ResponseWriter, r *http.Request, alerts []message) bool {
-				_, is := away.Load("away")
-				return is && status(code)(w, r, alerts)
+				return away.Load() && refused.Add(1) > 0 && status(code)(w, r, alerts)
 			})
 			set, logs := logged()
-			s := sender(t, set, resend(50*time.Millisecond), am)
+			s := sender(t, set, nil, am)
 			s.Set([]Alert{alert("ends")})
 			require.Eventually(t, func() bool { return am.has("ends", true) }, soon, tick)
-			away.Store("away", true)
+			away.Store(true)
 			s.Set([]Alert{alert("begins")})
-			require.Eventually(t, func() bool { return logs.Len() == 1 }, soon, tick)
-			time.Sleep(200 * time.Millisecond) // several tries
+			require.Eventually(t, func() bool { return refused.Load() >= 2 }, soon, tick)
+			assert.Equal(t, 1, logs.Len())
 			assert.False(t, am.has("begins", true))
-			away.Delete("away")
+			away.Store(false)
 			require.Eventually(t, func() bool { return am.has("begins", true) && am.has("ends", false) && logs.Len() == 2 }, soon, tick)
 			assert.Equal(t, "the Alertmanager does not take alerts; they are sent again until it does", logs.All()[0].Message)
 			assert.Contains(t, logs.All()[0].ContextMap()["error"], fmt.Sprint("answered ", code))
@@ -255,14 +253,18 @@ func TestAnAlertmanagerThatIsDownIsNotHammered(t *testing.T) {
 		return status(http.StatusServiceUnavailable)(w, r, alerts)
 	})
 	s := sender(t, componenttest.NewNopTelemetrySettings(), nil, am)
-	for i := range 350 { // news all the time
-		s.Set([]Alert{alert(fmt.Sprint(i))})
-		time.Sleep(10 * time.Millisecond)
-	}
+	i := 0
+	require.Eventually(t, func() bool {
+		i++
+		s.Set([]Alert{alert(fmt.Sprint(i))}) // news all the time
+		mu.Lock()
+		defer mu.Unlock()
+		return len(tries) >= 3
+	}, soon, tick)
 	mu.Lock()
 	defer mu.Unlock()
-	assert.LessOrEqual(t, len(tries), 3, "at 0, 1 and 3 s")
-	assert.GreaterOrEqual(t, len(tries), 2)
+	assert.GreaterOrEqual(t, tries[1].Sub(tries[0]), time.Second, "the pause begins after the answer")
+	assert.GreaterOrEqual(t, tries[2].Sub(tries[1]), 2*time.Second)
 }
 
 func TestRequestsAreSmallAndCarryTheSettingsOfTheClient(t *testing.T) {

@@ -72,7 +72,7 @@ func TestWhatComesInIsPassedOnAsItIs(t *testing.T) {
 	assert.Equal(t, md, metrics.AllMetrics()[0])
 	assert.Equal(t, td, traces.AllTraces()[0])
 	assert.Equal(t, ld, logs.AllLogs()[0])
-	require.Eventually(t, func() bool { return len(metrics.AllMetrics()) > 1 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(metrics.AllMetrics()) > 1 }, time.Minute, 10*time.Millisecond)
 	for _, c := range all {
 		require.NoError(t, c.Shutdown(t.Context()))
 	}
@@ -92,7 +92,7 @@ func TestNothingIsSentToWhatHasNotStarted(t *testing.T) {
 		require.NoError(t, l.Start(t.Context(), h))
 		require.NoError(t, m.ConsumeMetrics(t.Context(), constants(0, 400, 0.238, eu)))
 		metrics.Reset()
-		time.Sleep(6 * frame.Tick) // a window closes within a second
+		h.ticks(t, 6) // a window closes within a second
 		assert.Empty(t, metrics.AllMetrics())
 		if started {
 			require.NoError(t, m.Start(t.Context(), h))
@@ -119,14 +119,13 @@ func TestAConsumerThatBlocksDoesNotHoldTheEndUp(t *testing.T) {
 	cfg := defaults()
 	cfg.IdleTimeout = 10 * time.Millisecond
 	p := create(t, cfg, blocked)
-	require.NoError(t, p.Start(t.Context(), newHost(t, promise(0.2))))
+	h := newHost(t, promise(0.2))
+	require.NoError(t, p.Start(t.Context(), h))
 	require.NoError(t, p.ConsumeMetrics(t.Context(), constants(0, 400, 0.1, eu)))
-	time.Sleep(2 * frame.Tick)
+	h.ticks(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	begin := time.Now()
-	_ = p.Shutdown(ctx) // what the blocked consumer did not take is lost; that it ends is what counts
-	assert.Less(t, time.Since(begin), 3*time.Second)
+	_ = p.Shutdown(ctx) // what the blocked consumer did not take is lost; that it ends, which the consumer never does by itself, is what counts
 }
 
 // Guarantees: what a consumer refuses is told again, less and less often; what it will never take is dropped and counted.

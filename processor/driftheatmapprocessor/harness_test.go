@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,6 +62,7 @@ type host struct {
 	component.Host
 	catalog *openslo.Catalog
 	others  map[component.ID]component.Component // a storage
+	asked   atomic.Int64                         // for the catalog, once at each tick of an engine
 }
 
 func (h *host) GetExtensions() map[component.ID]component.Component {
@@ -70,7 +72,17 @@ func (h *host) GetExtensions() map[component.ID]component.Component {
 }
 func (*host) Start(context.Context, component.Host) error { return nil }
 func (*host) Shutdown(context.Context) error              { return nil }
-func (h *host) Catalog() *openslo.Catalog                 { return h.catalog }
+func (h *host) Catalog() *openslo.Catalog {
+	h.asked.Add(1)
+	return h.catalog
+}
+
+// ticks waits until an engine has looked so often what there is to tell.
+func (h *host) ticks(t *testing.T, n int64) {
+	t.Helper()
+	n += h.asked.Load()
+	require.Eventually(t, func() bool { return h.asked.Load() > n }, time.Minute, 10*time.Millisecond)
+}
 
 func parse(t testing.TB, docs string) *openslo.Catalog {
 	t.Helper()

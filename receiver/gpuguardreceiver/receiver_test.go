@@ -74,7 +74,7 @@ var killed = gpuaction.Action{
 func TestAnActionIsAnEvent(t *testing.T) {
 	into := new(consumertest.LogsSink)
 	started(t, nil, defaults(), into).take(killed)
-	require.Eventually(t, func() bool { return into.LogRecordCount() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return into.LogRecordCount() == 1 }, time.Minute, time.Millisecond)
 	record := into.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
 	assert.Equal(t, "gpu_guard.action", record.EventName())
 	assert.Equal(t, plog.SeverityNumberWarn, record.SeverityNumber())
@@ -117,11 +117,12 @@ func (s *slow) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 func TestAnEventWaitsForItsConsumer(t *testing.T) {
 	into := &slow{answers: make(chan error)}
 	g := started(t, nil, defaults(), into)
-	g.take(killed)
+	for range 2 { // before there is an answer to the first
+		g.take(killed)
+	}
 	into.answers <- errors.New("full")
-	g.take(killed)
 	into.answers <- nil
-	require.Eventually(t, func() bool { return into.LogRecordCount() == 2 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return into.LogRecordCount() == 2 }, time.Minute, time.Millisecond)
 }
 
 // Guarantees: a consumer that never takes costs memory for max_pending events, and each that is lost is counted.
@@ -131,19 +132,18 @@ func TestWhatIsTooMuchIsDroppedAndCounted(t *testing.T) {
 	cfg.MaxPending = 3
 	into := &slow{answers: make(chan error)}
 	g := started(t, tel, cfg, into)
-	g.take(killed)
-	into.answers <- errors.New("full")
-	for range 5 {
+	for range 6 { // before there is an answer to the first
 		g.take(killed)
 	}
+	into.answers <- errors.New("full")
 	into.answers <- nil
-	require.Eventually(t, func() bool { return into.LogRecordCount() == 3 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return into.LogRecordCount() == 3 }, time.Minute, time.Millisecond)
 	g.take(killed)
 	into.answers <- consumererror.NewPermanent(errors.New("never"))
 	require.Eventually(t, func() bool {
 		got, err := tel.GetMetric("otelcol_gpu_guard_events_dropped")
 		return err == nil && sum(t, got) == 3+1
-	}, 5*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.NoError(t, tel.Shutdown(t.Context()))
 }
 

@@ -102,7 +102,7 @@ func startPrometheusWith(t testing.TB, begin, end time.Time, pods ...*pod) strin
 		}
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, time.Minute, 100*time.Millisecond, "Prometheus is not ready")
+	}, arrives, 100*time.Millisecond, "Prometheus is not ready")
 	return address
 }
 

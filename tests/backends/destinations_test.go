@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -85,7 +86,7 @@ func startFront(t testing.TB, server *tls.Config, to string, path func(string) s
 func (f *front) heard() map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.asked
+	return maps.Clone(f.asked)
 }
 
 // startSecurePrometheus runs a Prometheus that asks for TLS and a password.
@@ -138,7 +139,7 @@ func TestDocumentedWaysToPrometheus(t *testing.T) {
 					assert.Equal(ct, "chat", s.labels["job"])
 				}
 				assert.Equal(ct, map[string]int{"acme": 5, "beta": 5}, got)
-			}, 30*time.Second, 500*time.Millisecond)
+			}, arrives, 500*time.Millisecond)
 		})
 	}
 }
@@ -162,7 +163,7 @@ func TestDocumentedWaysToMimir(t *testing.T) {
 			for _, tenant := range []string{"acme", "beta"} {
 				require.Eventually(t, func() bool {
 					return len(prometheus.samples(t, fmt.Sprintf("item{tenant=%q}", tenant), time.Now())) == 5
-				}, 30*time.Second, 500*time.Millisecond)
+				}, arrives, 500*time.Millisecond)
 				assert.True(t, mimir.heard()[fmt.Sprintf("%s [%s] Basic dXNlcjpzZWNyZXQ=", paths[0], tenant)], "%v", mimir.heard())
 			}
 		})
@@ -185,8 +186,8 @@ func TestDocumentedWaysToLokiAndTempo(t *testing.T) {
 	c.records([]string{"acme", "beta"}, numbers{0, 5}, at)
 	for _, tenant := range []string{"acme", "beta"} {
 		require.Eventually(t, func() bool {
-			return len(logs.records(t, tenant, "*")) == 5 && len(traces.spans(t, tenant, "chat")) == 5
-		}, 30*time.Second, 500*time.Millisecond)
+			return len(g.recordsOf(t, tenant)) == 5 && len(g.spansOf(t, tenant)) == 5
+		}, arrives, 500*time.Millisecond)
 		assert.True(t, loki.heard()[fmt.Sprintf("/otlp/v1/logs [%s] Basic dXNlcjpzZWNyZXQ=", tenant)], "%v", loki.heard())
 	}
 }

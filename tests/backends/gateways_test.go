@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -134,6 +135,7 @@ func startAgent(t testing.TB, kafka string) (otlp string) {
 		"extensions::health_check::endpoint":         spawn.FreeEndpoint(t),
 		"service::pipelines::metrics/llm":            "null", // there is no engine
 		"service::telemetry::metrics::level":         "none",
+		"exporters::kafka::timeout":                  "2m", // what Kafka did not answer in time is sent again, and is there twice
 	} {
 		configs = append(configs, fmt.Sprintf("yaml:%s: %s", path, value))
 	}
@@ -165,7 +167,7 @@ func startBehindKafka(t *testing.T) *behindKafka {
 		env:          []string{"SLO_CATALOG=" + slos, "KAFKA_BROKERS=" + kafka},
 		agent:        claiming{t: t, otlp: startAgent(t, kafka)},
 	}
-	alone := []string{"builtin:gateway-kafka", "yaml:" + quick + "lateness: 20m, idle_timeout: 10s}",
+	alone := []string{"builtin:gateway-kafka", "yaml:" + quick + "lateness: 20m, idle_timeout: 20s}",
 		"yaml:service::pipelines::metrics/results::receivers: [slo]", "yaml:service::pipelines::metrics/judged::exporters: [slo]"}
 	for _, signal := range []string{"metrics", "traces", "logs"} {
 		alone = append(alone, fmt.Sprintf("yaml:receivers::kafka/%[1]s::group_id: alone-%[1]s", signal))
@@ -175,7 +177,7 @@ func startBehindKafka(t *testing.T) *behindKafka {
 		b.dirs[i] = t.TempDir()
 		b.startPart(t, i)
 	}
-	startGateway(t, b.destinations, "judge", "", b.env, "builtin:judge", "yaml:"+quick+"lateness: 50m, idle_timeout: 30s}")
+	startGateway(t, b.destinations, "judge", "", b.env, "builtin:judge", "yaml:"+quick+"lateness: 50m, idle_timeout: 40s}")
 	b.settle(t)
 	return b
 }
@@ -188,17 +190,59 @@ func (b *behindKafka) settle(t *testing.T) {
 	m.SetName("warm")
 	m.SetEmptyGauge().DataPoints().AppendEmpty().SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
 	b.send(md)
-	for _, part := range b.parts {
-		part.WaitLog(`"added": "otlp_metrics[`, 30*time.Second)
+	require.Eventually(t, func() bool {
+		first, second := b.parts[0].partitions(), b.parts[1].partitions()
+		for partition := range first {
+			if second[partition] {
+				return false // who had them all before gives half of them up
+			}
+		}
+		return len(first) > 0 && len(second) > 0 && len(first)+len(second) == kafkaPartitions
+	}, arrives, often, "the gateways do not share the partitions")
+}
+
+// session matches what a gateway logs when it is given partitions of metrics, or gives them up.
+var session = regexp.MustCompile(`new group session begun.*"group": "otelcol-llm-metrics", "added": "(?:otlp_metrics\[([\d ]*)\])?", "lost": "(?:otlp_metrics\[([\d ]*)\])?"`)
+
+// partitions are those of metrics that a gateway has.
+func (g *gateway) partitions() map[string]bool {
+	has := map[string]bool{}
+	for _, m := range session.FindAllStringSubmatch(g.Logs(), -1) {
+		for _, partition := range strings.Fields(m[2]) {
+			delete(has, partition)
+		}
+		for _, partition := range strings.Fields(m[1]) {
+			has[partition] = true
+		}
 	}
-	time.Sleep(3 * time.Second) // who had them all before gives half of them up
+	return has
+}
+
+// waitHeard waits until the two have heard, and judged as far as that goes, all that was told up to a step.
+func (b *behindKafka) waitHeard(t *testing.T, step int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		heard := 0.
+		for team := range brokenTeam {
+			for _, part := range b.parts {
+				heard += part.counted(t, "otelcol_tenant_routing_items_sent_total", team)
+			}
+		}
+		return int(heard) == (step+1)*len(brokenTeam)*teamReplicas*3 // points of a replica
+	}, arrives, 10*time.Millisecond, "the gateways have not heard step %d", step)
+}
+
+// checkpoints is how many a gateway has written.
+func (g *gateway) checkpoints(t *testing.T) int {
+	t.Helper()
+	return int(counted(t, g.telemetry, "otelcol_slo_checkpoint_duration_seconds", "", ""))
 }
 
 // startPart starts one of the two, again after a Kill.
 func (b *behindKafka) startPart(t *testing.T, i int) {
 	t.Helper()
 	b.parts[i] = startGateway(t, b.destinations, fmt.Sprintf("gateway-%d", i), b.dirs[i], b.env,
-		"builtin:gateway-kafka", "builtin:gateway-part", "yaml:"+quick+"lateness: 20m, idle_timeout: 10s}")
+		"builtin:gateway-kafka", "builtin:gateway-part", "yaml:"+quick+"lateness: 20m, idle_timeout: 20s}")
 }
 
 func (b *behindKafka) send(md pmetric.Metrics) {
@@ -209,15 +253,40 @@ func (b *behindKafka) send(md pmetric.Metrics) {
 // verdicts are what who judges has said up to a time, by series.
 type verdicts map[string]float64
 
-// of waits until somebody has judged all up to the end.
-func (b *behindKafka) of(t *testing.T, who string, end time.Time) verdicts {
+// events adds up all that counts of a team and a promise.
+func (v verdicts) events(team, slo string) float64 {
+	key := "slo_sli_events_total " + team + " " + slo + " "
+	return v[key+"good"] + v[key+"bad"]
+}
+
+// everything are the events of a team and a promise.
+const everything = float64(teamSteps * teamReplicas * teamEvents)
+
+// of waits until somebody has judged all up to the end, and of each promise at least so many events count.
+func (b *behindKafka) of(t *testing.T, who string, end time.Time, ttft, errors float64) (v verdicts) {
 	t.Helper()
 	at := end.Add(4 * time.Minute)
 	require.Eventually(t, func() bool {
 		all := b.metrics.samples(t, fmt.Sprintf(`timestamp(slo_state{instance=%q, state="no_data"}) >= %d`, who, end.Unix()), at)
 		return len(all) == 4
-	}, 3*time.Minute, time.Second, "%s has not judged everything", who)
-	time.Sleep(3 * time.Second) // counters tell what the last checkpoint holds
+	}, 2*arrives, time.Second, "%s has not judged everything", who)
+	// Counters tell what the last checkpoint holds.
+	require.Eventually(t, func() bool {
+		v = b.said(t, who, at)
+		for team := range brokenTeam {
+			if v.events(team, "llm:chat:ttft:p50") < ttft || v.events(team, "llm:chat:errors:50") < errors {
+				return false
+			}
+		}
+		return true
+	}, arrives, time.Second, "%s has not counted everything", who)
+	time.Sleep(3 * time.Second) // what counts twice would come by then
+	return b.said(t, who, at)
+}
+
+// said is what somebody has said up to a time.
+func (b *behindKafka) said(t *testing.T, who string, at time.Time) verdicts {
+	t.Helper()
 	v := verdicts{}
 	for _, s := range b.metrics.samples(t, fmt.Sprintf(`last_over_time({__name__=~"slo_(state|sli_events_total|violations_total|error_budget_remaining_ratio|objective)", instance=%q}[3h])`, who), at) {
 		key := fmt.Sprint(s.labels["__name__"], " ", s.labels["tenant"], " ", s.labels["slo_id"], " ", s.labels["outcome"], s.labels["state"], s.labels["slo_policy"])
@@ -258,9 +327,8 @@ func TestTwoGatewaysBehindKafkaJudgeAsOne(t *testing.T) {
 		time.Sleep(teamPace)
 	}
 	end := t0.Add(time.Hour)
-	alone, judge := b.of(t, "alone", end), b.of(t, "judge", end)
-	assert.Equal(t, float64(teamSteps*teamReplicas*teamEvents),
-		alone["slo_sli_events_total team-a llm:chat:ttft:p50 good"]+alone["slo_sli_events_total team-a llm:chat:ttft:p50 bad"])
+	alone, judge := b.of(t, "alone", end, everything, everything), b.of(t, "judge", end, everything, everything)
+	assert.Equal(t, everything, alone.events("team-a", "llm:chat:ttft:p50"))
 	assert.Equal(t, alone, judge)
 	assert.Equal(t, []float64{0, 0, 0, 0}, b.marks(t, end))
 	for team := range brokenTeam {
@@ -277,21 +345,32 @@ func TestTwoGatewaysBehindKafkaJudgeAsOne(t *testing.T) {
 func TestAGatewayBehindKafkaThatIsKilledLosesAtMostAnInterval(t *testing.T) {
 	b := startBehindKafka(t)
 	t0 := time.Now().UTC().Truncate(time.Hour).Add(-3 * time.Hour)
-	killed := teamSteps/2 + 7 // in the middle of a window that is bad
+	// It is killed a moment after a checkpoint has what was told before, in the middle of a window that is bad.
+	const told, moment, gone = teamSteps/2 + 2, int(500 * time.Millisecond / teamPace), int(2 * time.Second / teamPace)
+	before, killed := 0, teamSteps
 	for step := range teamSteps {
 		b.send(teamsAt(t0, step))
+		if step == told {
+			b.waitHeard(t, step)
+			before = b.parts[0].checkpoints(t)
+		}
+		if step > told && killed == teamSteps && b.parts[0].checkpoints(t) > before {
+			killed = step + moment
+		}
 		switch step {
 		case killed:
 			b.parts[0].Kill()
-		case killed + int(2*time.Second/teamPace):
+		case killed + gone:
 			b.startPart(t, 0)
 		}
 		time.Sleep(teamPace)
 	}
+	require.Less(t, killed+gone, teamSteps, "no checkpoint was written")
+	t.Logf("killed %d steps after all was heard", killed-told)
 	end := t0.Add(time.Hour)
-	alone, judge := b.of(t, "alone", end), b.of(t, "judge", end)
 	// What came to one gateway in a checkpoint's interval and what writing it takes, if all came to that one.
 	const interval = float64((time.Second+500*time.Millisecond)/teamPace) * teamReplicas * teamEvents
+	alone, judge := b.of(t, "alone", end, everything, everything), b.of(t, "judge", end, everything, everything-interval)
 	for key, want := range alone {
 		got, ok := judge[key]
 		require.True(t, ok, key)
@@ -321,12 +400,14 @@ func TestWhatIsJudgedWithoutAGatewaySaysSo(t *testing.T) {
 	for step := range teamSteps {
 		b.send(teamsAt(t0, step))
 		if step == teamSteps*7/8+7 { // it has told what is older than its lateness: half an hour
+			b.waitHeard(t, step)
+			time.Sleep(2 * time.Second) // and tells it to the judge
 			b.parts[0].Kill()
 		}
 		time.Sleep(teamPace)
 	}
 	end := t0.Add(time.Hour)
-	alone, judge := b.of(t, "alone", end), b.of(t, "judge", end)
+	alone, judge := b.of(t, "alone", end, everything, everything), b.of(t, "judge", end, 0, 0)
 	assert.Equal(t, []float64{1, 1, 1, 1}, b.marks(t, end))
 	for key := range alone {
 		if strings.HasPrefix(key, "slo_state ") && (strings.HasSuffix(key, " ok") || strings.HasSuffix(key, " violated")) {
@@ -378,7 +459,7 @@ func TestThroughKafkaEveryTenantHasItsOwn(t *testing.T) {
 		c.records(names, n, now)
 		c.points(names, n, now)
 	}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(arrives)
 	for _, namespace := range names {
 		g.expect(t, namespace, each, now, deadline)
 	}

@@ -27,7 +27,7 @@ advertised.listeners=PLAINTEXT://%[1]s
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs=%[3]s
-num.partitions=8
+num.partitions=%[4]d
 offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=1
@@ -38,6 +38,9 @@ share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 `
 
+// kafkaPartitions is how many partitions a topic has.
+const kafkaPartitions = 8
+
 // startKafka runs Apache Kafka until the test ends, and returns the broker's address.
 func startKafka(t testing.TB) string {
 	t.Helper()
@@ -45,7 +48,7 @@ func startKafka(t testing.TB) string {
 	require.NoError(t, err, "Kafka needs Java: as root, apt-get install -y --no-install-recommends default-jre-headless")
 	classes := filepath.Join(tool(t, "kafka", "KAFKA_VERSION"), "*")
 	broker, controller := spawn.FreeEndpoint(t), spawn.FreeEndpoint(t)
-	config := spawn.WriteConfig(t, fmt.Sprintf(kafkaConfig, broker, controller, t.TempDir()))
+	config := spawn.WriteConfig(t, fmt.Sprintf(kafkaConfig, broker, controller, t.TempDir(), kafkaPartitions))
 	run(t, java, "-cp", classes, "kafka.tools.StorageTool", "format", "-t", "otelcol-llm-test-cluster", "-c", config)
 	keep(t, java, "-Xmx512m", "-cp", classes, "kafka.Kafka", config)
 	require.Eventually(t, func() bool {
@@ -55,6 +58,6 @@ func startKafka(t testing.TB) string {
 		}
 		conn.Close()
 		return true
-	}, time.Minute, 100*time.Millisecond, "Kafka does not start")
+	}, arrives, 100*time.Millisecond, "Kafka does not start")
 	return broker
 }

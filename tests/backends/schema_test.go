@@ -74,7 +74,7 @@ func startPrometheusOf(t testing.TB, jobs string, rules ...string) string {
 		}
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, time.Minute, 100*time.Millisecond, "Prometheus is not ready")
+	}, arrives, 100*time.Millisecond, "Prometheus is not ready")
 	return address
 }
 
@@ -209,7 +209,7 @@ func TestSlothAndPyrraSeriesComeOutCanonical(t *testing.T) {
 		for _, name := range append(names, "ALERTS") {
 			assert.Positive(ct, have[name], name)
 		}
-	}, 45*time.Second, 500*time.Millisecond)
+	}, arrives, 500*time.Millisecond)
 
 	canonical := func(id, service, class, target string) map[string]string {
 		return map[string]string{"slo_id": id, "service": service, "slo_class": class, "target": target, "unit": "ratio"}

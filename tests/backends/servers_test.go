@@ -20,10 +20,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/spawn"
 )
+
+// arrives is a deadline for what takes seconds on a quiet machine.
+const arrives = 3 * time.Minute
 
 // waitHTTP waits until a URL answers with 200.
 func waitHTTP(t testing.TB, url string) {
@@ -35,7 +40,7 @@ func waitHTTP(t testing.TB, url string) {
 		}
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, time.Minute, 100*time.Millisecond, "%s does not answer", url)
+	}, arrives, 100*time.Millisecond, "%s does not answer", url)
 }
 
 // fetch is the answer to a GET with some headers, in JSON.
@@ -193,7 +198,7 @@ otlp: {promote_resource_attributes: [service.instance.id, k8s.namespace.name]}
 	server := keep(t, prometheus(t), "--config.file="+config, "--web.listen-address="+address, "--storage.tsdb.path="+t.TempDir(),
 		"--web.enable-otlp-receiver", "--web.enable-remote-write-receiver", "--enable-feature=exemplar-storage,otlp-deltatocumulative", "--log.level=warn")
 	s := store{push: "http://" + address + "/api/v1/otlp/v1/metrics", ask: "http://" + address, server: server}
-	require.Eventually(t, s.ready, time.Minute, 100*time.Millisecond, "Prometheus is not ready")
+	require.Eventually(t, s.ready, arrives, 100*time.Millisecond, "Prometheus is not ready")
 	return s
 }
 
@@ -248,23 +253,30 @@ func startDestinations(t testing.TB) destinations {
 type gateway struct {
 	*spawn.Collector
 	destinations
-	otlp    string // URL
-	grpc    string // host:port
-	console string // host:port
+	otlp      string // URL
+	grpc      string // host:port
+	console   string // host:port
+	telemetry string // URL
 }
 
-// startGateway runs builtin:gateway with further configurations. Only its ports and its folder are moved.
+// startGateway runs builtin:gateway with further configurations. Its ports and its folder are moved, and it waits longer for an
+// answer of Jaeger than a busy machine holds that up: it sends again what it does not hear of, and then that is there twice.
 func startGateway(t testing.TB, to destinations, name, dir string, env []string, configs ...string) *gateway {
 	t.Helper()
 	http := spawn.FreeEndpoint(t)
-	g := &gateway{destinations: to, otlp: "http://" + http, grpc: spawn.FreeEndpoint(t), console: spawn.FreeEndpoint(t)}
+	port := spawn.FreePort(t)
+	g := &gateway{
+		destinations: to, otlp: "http://" + http, grpc: spawn.FreeEndpoint(t), console: spawn.FreeEndpoint(t),
+		telemetry: fmt.Sprintf("http://127.0.0.1:%d/metrics", port),
+	}
 	configs = append([]string{"builtin:gateway"}, configs...)
 	for path, value := range map[string]string{
 		"receivers::otlp::protocols::grpc::endpoint": g.grpc,
 		"receivers::otlp::protocols::http::endpoint": http,
 		"extensions::health_check::endpoint":         spawn.FreeEndpoint(t),
 		"extensions::console::endpoint":              g.console,
-		"service::telemetry::metrics::level":         "none",
+		"exporters::otlp_grpc/traces::timeout":       "2m",
+		"service::telemetry::metrics::readers":       fmt.Sprintf("[{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %d}}}}]", port),
 	} {
 		configs = append(configs, fmt.Sprintf("yaml:%s: %s", path, value))
 	}
@@ -274,4 +286,31 @@ func startGateway(t testing.TB, to destinations, name, dir string, env []string,
 	}, env...)})
 	g.WaitReady()
 	return g
+}
+
+// counted is a metric that the gateway has of itself of a tenant, summed up over all else.
+func (g *gateway) counted(t testing.TB, name, tenant string) float64 {
+	t.Helper()
+	return counted(t, g.telemetry, name, "tenant", tenant)
+}
+
+// counted is a metric that a Collector has of itself: the sum of the points that have a label's value, or of all for "".
+func counted(t testing.TB, telemetry, name, label, value string) (sum float64) {
+	t.Helper()
+	resp, err := http.Get(telemetry)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(resp.Body)
+	require.NoError(t, err)
+	for _, m := range families[name].GetMetric() {
+		matches := label == ""
+		for _, l := range m.Label {
+			matches = matches || l.GetName() == label && l.GetValue() == value
+		}
+		if matches {
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return sum
 }

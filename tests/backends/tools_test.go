@@ -85,12 +85,12 @@ func (p *process) start() {
 	}(p.cmd, p.done)
 }
 
-// stop ends it, and waits until it has ended.
+// stop ends it, and waits until it has ended. Who is killed loses what it has taken, so it has time.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has already ended
 	select {
 	case <-p.done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(arrives):
 		_ = p.cmd.Process.Kill()
 		<-p.done
 	}

@@ -50,6 +50,8 @@ type crowd struct {
 	next   int
 	acked  []int
 	unsure []int // sent, and nobody said what became of it
+	enough int   // acknowledged, after which the end comes
+	end    func()
 }
 
 func (c *crowd) batch(sender, n int) pmetric.Metrics {
@@ -91,7 +93,9 @@ func (c *crowd) send(t testing.TB, k *keeper) {
 				c.mu.Lock()
 				switch status {
 				case http.StatusOK:
-					c.acked = append(c.acked, n)
+					if c.acked = append(c.acked, n); len(c.acked) == c.enough {
+						go c.end()
+					}
 				case 0:
 					c.unsure = append(c.unsure, n)
 				default:
@@ -185,12 +189,14 @@ func TestKillsAtAnyMomentLoseNothingThatWasTaken(t *testing.T) {
 	}
 	for round := range *tsdbKills {
 		sent := len(c.acked)
-		moment := 300*time.Millisecond + time.Duration(random.IntN(3_000_000_000))
 		killed := make(chan struct{})
-		time.AfterFunc(moment, func() {
+		c.enough = sent + 500 + random.IntN(5500)
+		moment := time.Duration(random.IntN(20_000)) * time.Microsecond
+		c.end = func() {
+			time.Sleep(moment)
 			k.Kill()
 			close(killed)
-		})
+		}
 		c.send(t, k)
 		<-killed
 		sound(t, directory)
@@ -204,7 +210,7 @@ func TestKillsAtAnyMomentLoseNothingThatWasTaken(t *testing.T) {
 			}
 		}
 		c.unsure = nil
-		t.Logf("round %d: killed after %s and %d batches of %d samples; %d blocks; repairs: %g", round, moment.Round(time.Millisecond), len(c.acked)-sent, crashSeries+2+2*lateSeries,
+		t.Logf("round %d: killed after %d batches of %d samples; %d blocks; repairs: %g", round, len(c.acked)-sent, crashSeries+2+2*lateSeries,
 			len(blocks(t, directory)), k.counted(t, "otelcol_tsdb_repairs_total", "", ""))
 	}
 	assert.NotEmpty(t, blocks(t, directory), "the kills came while blocks were written, too")
@@ -240,10 +246,10 @@ func TestABacklogInAnyOrderSurvivesAKill(t *testing.T) {
 			all   sync.WaitGroup
 		)
 		killed := make(chan struct{})
-		time.AfterFunc(time.Second+time.Duration(round)*300*time.Millisecond, func() {
+		end := func() {
 			k.Kill()
 			close(killed)
-		})
+		}
 		for range crashSenders {
 			all.Go(func() {
 				for {
@@ -255,7 +261,9 @@ func TestABacklogInAnyOrderSurvivesAKill(t *testing.T) {
 						return
 					}
 					mu.Lock()
-					acked = append(acked, n)
+					if acked = append(acked, n); len(acked) == 4000+round*1500 {
+						go end()
+					}
 					mu.Unlock()
 				}
 			})

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
@@ -75,24 +73,9 @@ func (k *keeper) offer(t testing.TB, md pmetric.Metrics) (status int, text strin
 }
 
 // counted is a metric that it has of itself: the sum of the points that have a label's value, or of all for "".
-func (k *keeper) counted(t testing.TB, name, label, value string) (sum float64) {
+func (k *keeper) counted(t testing.TB, name, label, value string) float64 {
 	t.Helper()
-	resp, err := http.Get(k.telemetry)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(resp.Body)
-	require.NoError(t, err)
-	for _, m := range families[name].GetMetric() {
-		matches := label == ""
-		for _, l := range m.Label {
-			matches = matches || l.GetName() == label && l.GetValue() == value
-		}
-		if matches {
-			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
-		}
-	}
-	return sum
+	return counted(t, k.telemetry, name, label, value)
 }
 
 // number is the value of a query that has one; NaN is none.

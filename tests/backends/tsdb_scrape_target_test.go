@@ -5,6 +5,7 @@
 package backends
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,7 +29,7 @@ import (
 
 // engine is scraped by two. Each of its steps is one look at the simulator's /metrics and at what the simulator lacks: native
 // histograms, summaries, exemplars, names beyond ASCII, series that end, a restart. Both scrapers are shown the same samples,
-// with times of their own, in the form that they ask for; it goes on to the next step when both have seen one. After the last
+// with times of their own, in the form that they ask for, again and again until the test goes on to the next step. After the last
 // it is gone.
 type engine struct {
 	simulator string
@@ -38,8 +39,7 @@ type engine struct {
 	mu    sync.Mutex
 	step  int
 	shown []*dto.MetricFamily // as of step
-	seen  [2]bool
-	types [2]map[string]bool // the content types that each was sent
+	types [2]map[string]bool  // the content types that each was sent
 	err   error
 }
 
@@ -57,7 +57,7 @@ func startEngine(t testing.TB, steps int) *engine {
 	require.Eventually(t, func() bool {
 		e.shown, e.err = e.look()
 		return e.err == nil
-	}, 20*time.Second, 50*time.Millisecond, "the simulator is not there")
+	}, arrives, 50*time.Millisecond, "the simulator is not there")
 	return e
 }
 
@@ -76,27 +76,26 @@ func (e *engine) serve(t testing.TB, who int) (address string) {
 		format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultAcceptedFormats()...).WithEscapingScheme(model.NoEscaping)
 		e.types[who][string(format)] = true
 		w.Header().Set("Content-Type", string(format))
-		out := expfmt.NewEncoder(w, format)
+		var text bytes.Buffer
+		out := expfmt.NewEncoder(&text, format)
 		for _, f := range e.shown {
 			e.err = errors.Join(e.err, out.Encode(f))
 		}
-		e.seen[who] = true
-		if e.seen[0] && e.seen[1] {
-			e.seen = [2]bool{}
-			e.step++
-			shown, err := e.look()
-			e.shown, e.err = shown, errors.Join(e.err, err)
-		}
+		_, _ = w.Write(text.Bytes()) // a scraper that has not waited for it comes again
 	}))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
 }
 
-// gone says whether both have seen all.
-func (e *engine) gone() bool {
+// next goes on to the next step; after the last the engine is gone.
+func (e *engine) next() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.step == e.steps
+	if e.step++; e.step < e.steps {
+		shown, err := e.look()
+		e.shown, e.err = shown, errors.Join(e.err, err)
+	}
+	return e.err
 }
 
 // look is what there is to see at a step, by name, stamped with its time.

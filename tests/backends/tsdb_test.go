@@ -78,7 +78,7 @@ func startStores(t testing.TB, directory string) (theirs, mine store, c *spawn.C
 		"--web.enable-otlp-receiver", "--enable-feature=exemplar-storage,otlp-deltatocumulative")
 	theirs = store{push: "http://" + address + "/api/v1/otlp/v1/metrics", ask: "http://" + address}
 	mine, c = startCollector(t, directory)
-	require.Eventually(t, theirs.ready, time.Minute, 100*time.Millisecond, "Prometheus is not ready")
+	require.Eventually(t, theirs.ready, arrives, 100*time.Millisecond, "Prometheus is not ready")
 	return theirs, mine, c
 }
 

@@ -43,7 +43,10 @@ service:
   telemetry: {metrics: {level: none}}
 `
 
-// span is a violation, from its opening to its closing.
+// firing is the alert of the policy that is looked at.
+const firing = `ALERTS{alertname="slo:violation", slo_policy="ttft-2x5s", alertstate="firing"}`
+
+// violation is one, from its opening to its closing.
 type violation struct {
 	group        string // region and version
 	opens, close time.Time
@@ -51,8 +54,8 @@ type violation struct {
 
 // Scenario: the demo's fleet, in which one version becomes slower in one region for half a minute, is scraped by the
 // Collector with the slo connector and by Prometheus with the rules that `slo rules` writes of the same SLO file.
-// Guarantees: both find the same promise broken, for the same group, once, and at the same time up to what two scrapers and
-// an evaluation interval can differ in.
+// Guarantees: both find the same promise broken, for the same group, once, not before it is, and at the same time: each still says so when
+// the other one has begun to. By how much they differ is logged.
 func TestTheRulesOfSLOGiveTheVerdictOfTheConnector(t *testing.T) {
 	root := spawn.Root(t)
 	dir := t.TempDir()
@@ -78,13 +81,16 @@ func TestTheRulesOfSLOGiveTheVerdictOfTheConnector(t *testing.T) {
 	c := spawn.Start(t, spawn.Options{Configs: []string{spawn.WriteConfig(t, fmt.Sprintf(judging, slos, control, events))}})
 	c.WaitReady()
 
-	var mine []violation
 	require.Eventually(t, func() bool {
-		mine = violations(t, events)
+		mine := violations(t, events)
 		return len(mine) > 0 && !mine[0].close.IsZero()
-	}, 100*time.Second, 500*time.Millisecond, "the connector has seen no violation open and close")
-	time.Sleep(8 * time.Second) // Prometheus needs a window more to let go
-	theirs := alerts(t, address, began)
+	}, arrives, 500*time.Millisecond, "the connector has seen no violation open and close")
+	prometheus := store{ask: "http://" + address}
+	require.Eventually(t, func() bool {
+		now := time.Now()
+		return len(prometheus.samples(t, firing, now)) == 0 && len(prometheus.samples(t, "last_over_time("+firing+"[5m])", now)) > 0
+	}, arrives, 500*time.Millisecond, "Prometheus has not found it and let go")
+	mine, theirs := violations(t, events), alerts(t, address, began)
 
 	for i := range mine {
 		t.Logf("connector:  %s broken from %s to %s", mine[i].group, mine[i].opens.Sub(began), mine[i].close.Sub(began))
@@ -96,9 +102,10 @@ func TestTheRulesOfSLOGiveTheVerdictOfTheConnector(t *testing.T) {
 	require.Len(t, theirs, 1)
 	assert.Equal(t, "eu-west-1/v2", mine[0].group)
 	assert.Equal(t, mine[0].group, theirs[0].group)
-	const apart = 6 * time.Second // a window of 5 s, cut at other points by another scraper, and an evaluation
-	assert.InDelta(t, mine[0].opens.Sub(began).Seconds(), theirs[0].opens.Sub(began).Seconds(), apart.Seconds())
-	assert.InDelta(t, mine[0].close.Sub(began).Seconds(), theirs[0].close.Sub(began).Seconds(), apart.Seconds())
+	for _, v := range []violation{mine[0], theirs[0]} {
+		assert.Greater(t, v.opens.Sub(began), 20*time.Second, "as in the scenario")
+	}
+	assert.True(t, mine[0].opens.Before(theirs[0].close) && theirs[0].opens.Before(mine[0].close), "one has let go before the other one has begun")
 	assert.Equal(t, 0, c.Stop())
 }
 
@@ -145,7 +152,7 @@ func violations(t testing.TB, path string) (all []violation) {
 func alerts(t testing.TB, address string, since time.Time) (all []violation) {
 	t.Helper()
 	ask := url.Values{
-		"query": {`ALERTS{alertname="slo:violation", slo_policy="ttft-2x5s", alertstate="firing"}`},
+		"query": {firing},
 		"start": {fmt.Sprint(since.Unix())}, "end": {fmt.Sprint(time.Now().Unix())}, "step": {"1"},
 	}
 	resp, err := http.Get("http://" + address + "/api/v1/query_range?" + ask.Encode())

@@ -115,7 +115,7 @@ func live(t *testing.T) (replica, control string, stop func()) {
 		done <- Main(ctx, []string{"-listen", "127.0.0.1:0", "-control", "127.0.0.1:0"}, &output{}, &stderr)
 	}()
 	line := regexp.MustCompile(`at (\S+), speed 1; http://(\S+)/targets`)
-	require.Eventually(t, func() bool { return line.MatchString(stderr.String()) }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return line.MatchString(stderr.String()) }, time.Minute, 10*time.Millisecond)
 	m := line.FindStringSubmatch(stderr.String())
 	return m[1], m[2], func() {
 		cancel()

@@ -31,7 +31,7 @@ const (
 	stride = 10 * time.Second
 	// closeWithin bounds how long the last spans may take, scrapesWithin scrapes in
 	// flight.
-	closeWithin   = 5 * time.Second
+	closeWithin   = 15 * time.Second
 	scrapesWithin = time.Second
 )
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -48,14 +49,18 @@ const (
 
 // NewTable returns a Table.
 func NewTable(o Options) (*Table, error) {
-	var boot unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
-		return nil, fmt.Errorf("the time since boot: %w", err)
+	booted := int64(math.MaxInt64)
+	for range 3 { // of which the earliest is right: time may pass between the two clocks
+		var boot unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
+			return nil, fmt.Errorf("the time since boot: %w", err)
+		}
+		booted = min(booted, time.Now().UnixNano()-boot.Nano())
 	}
 	if o.Proc == "" {
 		o.Proc = procRoot
 	}
-	t := &Table{opts: o, booted: time.Now().UnixNano() - boot.Nano()}
+	t := &Table{opts: o, booted: booted}
 	first, err := read(t.folder(1), "cgroup")
 	t.nested = err != nil || bytes.Contains(first, []byte(":/..")) // what has started all is at the top, or above it
 	return t, nil

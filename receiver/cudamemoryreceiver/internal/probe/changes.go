@@ -86,7 +86,7 @@ func (p *Probe) tell(id uint32) {
 	if p.opts.Changed != nil {
 		p.opts.Changed(Change{
 			PID: int(v.Pid), StartTime: v.Start, Live: v.Held[0] + v.Held[1], Managed: v.Managed,
-			At: time.Now().UnixNano() - monotonic() + int64(v.Changed),
+			At: wall(int64(v.Changed)),
 		})
 	}
 	if v.Ended != 0 && p.opts.Gone != nil {
@@ -129,6 +129,17 @@ func (l *listener) forget(ids []uint32) {
 	defer l.mu.Unlock()
 	for _, id := range ids {
 		delete(l.claimed, id)
+	}
+}
+
+// wall is when it was a time of monotonic, in Unix nanoseconds. Whoever is stopped between a look at the one clock and at the other looks
+// again.
+func wall(at int64) int64 {
+	for {
+		before, now := monotonic(), time.Now().UnixNano()
+		if monotonic()-before < int64(window) {
+			return now - before + at
+		}
 	}
 }
 

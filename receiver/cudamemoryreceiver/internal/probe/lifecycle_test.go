@@ -227,19 +227,21 @@ func TestTheLastChangeIsTold(t *testing.T) {
 	w := r.start(r.Workload, r.Runtime)
 	r.scan()
 	var slowest time.Duration
+	begin := time.Now()
 	for i := range 50 {
 		n := 1 + i*37%200
+		before := time.Now()
 		r.do(w, fmt.Sprintf("alloc cudaMalloc %d 4096", n), fmt.Sprintf("%d 0", n))
 		done, want := time.Now(), r.process(w).Live
 		r.eventually("it is told", func() bool { c, _ := x.last(w.PID()); return c.Live == want })
 		c, _ := x.last(w.PID())
 		assert.LessOrEqual(t, time.Unix(0, c.At), done.Add(time.Millisecond), "the change was before the answer")
-		assert.Greater(t, time.Unix(0, c.At), done.Add(-time.Second))
+		assert.GreaterOrEqual(t, time.Unix(0, c.At), before.Add(-time.Millisecond), "and after the question")
 		slowest = max(slowest, time.Since(done))
 	}
 	x.Lock()
 	defer x.Unlock()
-	assert.Less(t, len(x.changes[w.PID()]), 2500, "not each call is told")
+	assert.LessOrEqual(t, len(x.changes[w.PID()]), 1+int(time.Since(begin)/window), "not each of 5000 calls is told, but one in a window at most")
 	t.Logf("told at the latest %v after", slowest)
 	assert.Zero(t, r.Drops().Ring)
 }

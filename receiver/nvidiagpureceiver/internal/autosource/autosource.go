@@ -19,7 +19,7 @@ import (
 const (
 	// again is how often a DCGM that is not there is looked for.
 	again = time.Minute
-	// patience is how long a reading, an opening or a closing waits for DCGM.
+	// patience is Source.Patience outside of tests.
 	patience = 500 * time.Millisecond
 )
 
@@ -31,6 +31,9 @@ type Source struct {
 	nvml, dcgm gpu.Source
 	now        func() time.Time
 	told       func(error) // why DCGM is not asked; nil when it is
+
+	// Patience is how long a reading, an opening or a closing waits for DCGM. Only tests change it.
+	Patience time.Duration
 
 	// away is where the goroutine sends what became of its errand that has dcgm and second for itself; nil while there is none.
 	away     chan result
@@ -52,7 +55,7 @@ type result struct {
 // New returns a source that is not open. told hears why DCGM is not asked, each time that it was looked for, and nil when it
 // is.
 func New(nvml, dcgm gpu.Source, told func(error)) *Source {
-	return &Source{nvml: nvml, dcgm: dcgm, now: time.Now, told: told}
+	return &Source{nvml: nvml, dcgm: dcgm, now: time.Now, told: told, Patience: patience}
 }
 
 // Open opens NVML, which must be there, and DCGM, which need not.
@@ -77,7 +80,7 @@ func (s *Source) Close() error {
 		})
 		s.closing = true
 	}
-	done, _ := s.wait(context.Background(), patience)
+	done, _ := s.wait(context.Background(), s.Patience)
 	return errors.Join(done.err, s.nvml.Close())
 }
 
@@ -147,7 +150,7 @@ func (s *Source) ask(ctx context.Context, want *gpu.Set) bool {
 		}
 		return result{open: true}
 	})
-	done, back := s.wait(ctx, patience)
+	done, back := s.wait(ctx, s.Patience)
 	if !back {
 		s.tell(errSlow)
 		return false

@@ -86,6 +86,7 @@ func newRig(t *testing.T) *rig {
 	}
 	r.Source = New(r.nvml, r.dcgm, func(err error) { r.told = append(r.told, err) })
 	r.now = func() time.Time { return r.clock }
+	r.Patience = time.Hour // only what hangs is not waited for, however slow the machine is
 	t.Cleanup(func() { assert.NoError(t, r.Close()) })
 	return r
 }
@@ -175,26 +176,27 @@ func TestAHostEngineThatHangsStopsNothing(t *testing.T) {
 	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
 	assert.Equal(t, [2]float64{0.75, 0.75}, r.read(t, all...))
 	r.dcgm.hang = make(chan struct{})
-	begin := time.Now()
+	r.Patience = time.Millisecond
+	assert.Equal(t, [2]float64{0.25, 0.25}, r.read(t, all...))
+	r.Patience = time.Hour // which nobody waits any more
 	for range 100 {
 		assert.Equal(t, [2]float64{0.25, 0.25}, r.read(t, all...))
 	}
-	assert.Less(t, time.Since(begin), 4*patience)
 	assert.Equal(t, []error{nil, errSlow}, r.told)
 	close(r.dcgm.hang)
-	assert.Eventually(t, func() bool { return r.read(t, all...) == [2]float64{0.75, 0.75} }, 10*time.Second, time.Millisecond)
+	assert.Eventually(t, func() bool { return r.read(t, all...) == [2]float64{0.75, 0.75} }, time.Minute, time.Millisecond)
 	assert.Equal(t, []error{nil, errSlow, nil}, r.told)
 
 	r.dcgm.hang = make(chan struct{}) // nobody has DCGM now
-	begin = time.Now()
+	r.Patience = time.Millisecond
 	require.NoError(t, r.Close())
 	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
 	assert.Equal(t, [2]float64{0.25, 0.25}, r.read(t, all...))
 	require.NoError(t, r.Close())
-	assert.Less(t, time.Since(begin), 6*patience)
+	r.Patience = time.Hour
 	close(r.dcgm.hang)
 	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
-	assert.Eventually(t, func() bool { return r.read(t, all...) == [2]float64{0.75, 0.75} }, 10*time.Second, time.Millisecond)
+	assert.Eventually(t, func() bool { return r.read(t, all...) == [2]float64{0.75, 0.75} }, time.Minute, time.Millisecond)
 	require.NoError(t, r.Close())
 	assert.Zero(t, r.dcgm.open)
 }
@@ -203,13 +205,14 @@ func TestAHostEngineOutOfReachStopsNothing(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	r := newRig(t)
 	r.dcgm.hang = make(chan struct{})
-	begin := time.Now()
+	r.Patience = time.Millisecond
 	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
+	r.Patience = time.Hour // which nobody waits any more
 	for range 100 {
 		r.clock = r.clock.Add(again)
 		assert.Equal(t, [2]float64{0.25, 0.25}, r.read(t, all...))
 	}
-	assert.Less(t, time.Since(begin), 4*patience)
+	r.Patience = time.Millisecond
 	require.NoError(t, r.Close())
 	close(r.dcgm.hang)
 }

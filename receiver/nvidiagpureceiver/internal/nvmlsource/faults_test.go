@@ -73,6 +73,7 @@ func TestAGPUThatIsAddedIsFound(t *testing.T) {
 	list := func(name string) { require.NoError(t, os.Mkdir(filepath.Join(listing, name), 0o700)) }
 	list("0000:00:09.0")
 	r := start(t, fakegpu.Server(1, 0, 0))
+	r.stop()
 	require.NoError(t, r.Close())
 	r.opts.Listing, r.opts.Look = listing, 10*time.Second
 	require.NoError(t, r.Open(t.Context(), r.happened))

@@ -29,6 +29,7 @@ type rig struct {
 	want     gpu.Set
 
 	mu     sync.Mutex
+	stands time.Time // where the clock stands still but for what the test moves it; zero where it goes
 	ahead  time.Duration
 	events []gpu.Event
 }
@@ -50,7 +51,17 @@ func start(t *testing.T, world *fakegpu.Scenario) *rig {
 func (r *rig) clock() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.stands.IsZero() {
+		return r.stands.Add(r.ahead)
+	}
 	return time.Now().Add(r.ahead)
+}
+
+// stop lets the clock stand still, for what must not happen before the test says so.
+func (r *rig) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stands = time.Now()
 }
 
 // later moves the clock.
@@ -75,7 +86,7 @@ func (r *rig) told(n int) []gpu.Event {
 		defer r.mu.Unlock()
 		events = append(events[:0], r.events...)
 		return len(events) >= n
-	}, 5*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	return events
 }
 

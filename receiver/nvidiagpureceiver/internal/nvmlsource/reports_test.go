@@ -84,9 +84,11 @@ func TestReport4EachXidIsToldOnce(t *testing.T) {
 	before := time.Now()
 	r.change()
 	events := r.told(4)
+	after := time.Now()
 	for i, want := range []gpu.Event{{UUID: r.world.GPUs[1].UUID, Code: 31}, {UUID: r.world.GPUs[1].UUID, Code: 31}, {UUID: r.world.GPUs[0].UUID, Code: 79},
 		{UUID: r.world.GPUs[0].UUID, Code: 43, GPUInstance: 2, ComputeInstance: 1, Instance: true}} {
-		assert.InDelta(t, before.UnixNano(), events[i].Time, float64(10*time.Second))
+		assert.GreaterOrEqual(t, events[i].Time, before.UnixNano())
+		assert.LessOrEqual(t, events[i].Time, after.UnixNano())
 		events[i].Time = 0
 		assert.Equal(t, want, events[i])
 	}
@@ -246,6 +248,7 @@ func TestReport14ALostGPUIsFailedAndTheOthersGoOn(t *testing.T) {
 
 func TestALostGPUThatWasResetComesBack(t *testing.T) {
 	r := start(t, fakegpu.Server(4, 1, 4000))
+	r.stop()
 	r.world.Fail("*", 1, 15)
 	r.change()
 	states := func() (lost []bool) {

@@ -4,12 +4,11 @@ package nvmlsource
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -150,14 +149,16 @@ func held(t *testing.T) int {
 	return int(s.Initialised + s.EventSets + s.GPMSamples)
 }
 
-// resident is what this process has in memory, after all that is garbage was given back.
+// resident is what this process has in memory of its own, after all that is garbage was given back. Pages of files are not its own: the
+// kernel takes them when it is short, and gives them back when they are used.
 func resident(t *testing.T) int {
 	t.Helper()
 	debug.FreeOSMemory()
 	runtime.GC()
 	text, err := os.ReadFile("/proc/self/statm")
 	require.NoError(t, err)
-	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	var size, all, shared int
+	_, err = fmt.Sscan(string(text), &size, &all, &shared)
 	require.NoError(t, err)
-	return pages * os.Getpagesize()
+	return (all - shared) * os.Getpagesize()
 }
