@@ -438,7 +438,8 @@ func until(t *testing.T, events []string, end time.Time) (all []string) {
 }
 
 // Scenario: fifty namespaces send spans, log records and data points to an agent, claiming to be another tenant; Kafka is between it and two
-// gateways. Guarantees: behind Kafka, too, each tenant of the real servers has its own items, each once, and no other.
+// gateways. One more sends requests that are larger than a message may be.
+// Guarantees: behind Kafka, too, each tenant of the real servers has its own items, each once, and no other.
 func TestThroughKafkaEveryTenantHasItsOwn(t *testing.T) {
 	kafka := startKafka(t)
 	c := claiming{t, startAgent(t, kafka), "ns-00"}
@@ -459,8 +460,14 @@ func TestThroughKafkaEveryTenantHasItsOwn(t *testing.T) {
 		c.records(names, n, now)
 		c.points(names, n, now)
 	}
+	const many = 50_000 // points or records of one resource, which are 1.3 MB at least
+	large, all := []string{"large"}, numbers{0, many}
+	c.spans(large, all, now)
+	c.records(large, all, now)
+	c.points(large, all, now)
 	deadline := time.Now().Add(arrives)
 	for _, namespace := range names {
 		g.expect(t, namespace, each, now, deadline)
 	}
+	g.expect(t, large[0], many, now, deadline)
 }
