@@ -64,6 +64,35 @@ func TestAClientCannotChooseATenant(t *testing.T) {
 	}
 }
 
+// Guarantees: nor does one that says it more than once, whatever tells the tenant; and what goes on says it once.
+func TestAClientCannotChooseATenantByRepeatingItself(t *testing.T) {
+	f := func(want, resource string, info client.Info, configure ...func(*Config)) {
+		t.Helper()
+		r := newRig(t, append(configure, direct)...)
+		require.NoError(t, r.ConsumeMetrics(client.NewContext(t.Context(), info), batch(1, resource)))
+		require.Equal(t, map[string]int{want: 1}, r.to[toTenants].points())
+		var said []string
+		for key, v := range r.to[toTenants].taken[want][0].ResourceMetrics().At(0).Resource().Attributes().All() {
+			if key == "tenant" {
+				said = append(said, v.AsString())
+			}
+		}
+		assert.Equal(t, []string{want}, said)
+	}
+	from := func(keys ...string) func(*Config) { return func(c *Config) { c.TenantFrom = keys } }
+	claim := " tenant=victim tenant=victim tenant=victim"
+	trusting := func(c *Config) { c.TrustTenant = true }
+	known := client.Info{Auth: authenticated{"username": "a"}}
+	f("a", "k8s.namespace.name=a"+claim, client.Info{})
+	f("_unknown", claim, client.Info{})
+	f("a", claim, known, from("auth:username"))
+	f("_unknown", claim, client.Info{}, from("auth:username"))
+	f("_unknown", claim, client.Info{}, from("point:customer.id"))
+	f("a", "tenant=a"+claim, client.Info{}, trusting)
+	f("a", "tenant= k8s.namespace.name=a"+claim, client.Info{}, trusting)
+	f("a", "k8s.namespace.name=a k8s.namespace.name=victim", client.Info{})
+}
+
 func TestTheMetadataThatIsConfiguredGoesOn(t *testing.T) {
 	ctx := client.NewContext(t.Context(), client.Info{
 		Metadata: client.NewMetadata(map[string][]string{"X-Request-Source": {"batch"}, "authorization": {"secret"}}),

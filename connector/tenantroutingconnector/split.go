@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/attrs"
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 )
 
@@ -179,17 +180,10 @@ func (s *shape[T, S, R]) markAll(data T, owner *tenantOf[T]) {
 	}
 }
 
-// mark writes on a resource whose it is.
+// mark writes on a resource whose it is, and leaves no other claim.
 func (t *tenantOf[T]) mark(r pcommon.Resource) {
 	if t.id == "" {
 		return // it goes nowhere
 	}
-	attrs := r.Attributes()
-	if v, ok := attrs.Get(labels.Tenant); ok {
-		if v.Type() != pcommon.ValueTypeStr || v.Str() != t.id {
-			v.SetStr(t.id)
-		}
-		return
-	}
-	attrs.PutStr(labels.Tenant, t.id)
+	attrs.Set(r.Attributes(), labels.Tenant, t.id)
 }
