@@ -41,8 +41,28 @@ func notKnown(strays [reasons]int) error {
 	return consumererror.NewPermanent(s.Err())
 }
 
+// oversize is what a queue could not take if it were empty: sending it again would not help.
+type oversize struct {
+	tenant string
+	size   int64
+	queue  exporterhelper.QueueBatchConfig
+}
+
+func (e *oversize) Error() string {
+	unit, _ := e.queue.Sizer.MarshalText() // it was read from a text
+	return fmt.Sprintf("a request of %d %s is larger than the queue of tenant %s (sending_queue::queue_size: %d): send less at once",
+		e.size, unit, e.tenant, e.queue.QueueSize)
+}
+
+// GRPCStatus is one that clients do not send again after, by HTTP 400.
+func (e *oversize) GRPCStatus() *status.Status { return status.New(codes.InvalidArgument, e.Error()) }
+
 // reasonOf says why a queue, or what comes after, did not take something.
 func reasonOf(err error) reason {
+	var large *oversize
+	if errors.As(err, &large) {
+		return tooLarge
+	}
 	if errors.Is(err, exporterhelper.ErrQueueIsFull) {
 		return queueFull
 	}
