@@ -5,7 +5,6 @@ package tenantroutingconnector
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -67,21 +66,4 @@ func reasonOf(err error) reason {
 		return queueFull
 	}
 	return notTaken
-}
-
-// patient is an error to be tried again for one that OTLP calls final, where the destination says that the fault is its own: 500
-// over HTTP, Internal or Unknown by gRPC. Backends say so when they are overloaded or restart. It is nil for all others.
-func patient(err error) error {
-	if !consumererror.IsPermanent(err) {
-		return nil
-	}
-	s, ok := status.FromError(err)
-	if !ok || s.Code() != codes.Internal && s.Code() != codes.Unknown {
-		return nil
-	}
-	// otlp_http has one code for all that gRPC has no name for, and the number in the text only.
-	if strings.Contains(s.Message(), "HTTP Status Code 4") {
-		return nil
-	}
-	return errors.New(err.Error())
 }
