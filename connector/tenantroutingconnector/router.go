@@ -189,8 +189,12 @@ func (r *router[T]) consume(ctx context.Context, data T) error {
 		r.requests.Put(q)
 	}()
 	if name := r.source.ofRequest(client.FromContext(ctx)); name != "" {
+		items := r.signal.items(data)
+		if items == 0 {
+			return nil // nor is a tenant made for it
+		}
 		owner, as, why := r.named(name)
-		q.stray(why, as, r.signal.items(data))
+		q.stray(why, as, items)
 		r.signal.markAll(data, owner)
 		q.parts = append(q.parts, part[T]{owner: owner, data: data})
 	} else {

@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pipeline"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -273,6 +275,40 @@ func TestWhatIsEmptyHasNoSay(t *testing.T) {
 	retryAfter(t, r.ConsumeMetrics(t.Context(), md))
 	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(0, "service.name=a")))
 	assert.Equal(t, map[string]int{"a": 3}, r.to[toTenants].points())
+}
+
+// Scenario: a client sends a thousand resources with made-up names and nothing in them, beside something of its own.
+// Guarantees: they take nobody's place.
+func TestWhatIsEmptyIsOfNoTenant(t *testing.T) {
+	r := newRig(t, direct, func(c *Config) { c.MaxTenants = 2 })
+	md := batch(1, "service.name=a")
+	for i := range 1000 {
+		rm := batch(0, fmt.Sprint("service.name=made-up-", i)).ResourceMetrics().At(0)
+		rm.MoveTo(md.ResourceMetrics().AppendEmpty())
+	}
+	md.ResourceMetrics().AppendEmpty()
+	require.NoError(t, r.ConsumeMetrics(t.Context(), md))
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=b")))
+	assert.Equal(t, map[string]int{"a": 1, "b": 1}, r.to[toTenants].points())
+	assert.Equal(t, 2, r.tenants.Len())
+	assert.Empty(t, r.counted("otelcol_tenant_routing_items_strayed"))
+
+	r = newRig(t, direct, func(c *Config) { c.TenantFrom = []string{"auth:username"} })
+	known := client.NewContext(t.Context(), client.Info{Auth: authenticated{"username": "u"}})
+	require.NoError(t, r.ConsumeMetrics(known, batch(0, "service.name=a")))
+	assert.Zero(t, r.tenants.Len())
+
+	ld, td := plog.NewLogs(), ptrace.NewTraces()
+	put(ld.ResourceLogs().AppendEmpty().Resource().Attributes(), "service.name=made-up")
+	ld.ResourceLogs().At(0).ScopeLogs().AppendEmpty()
+	put(td.ResourceSpans().AppendEmpty().Resource().Attributes(), "service.name=made-up")
+	td.ResourceSpans().At(0).ScopeSpans().AppendEmpty()
+	assert.True(t, logsShape.isEmpty(ld.ResourceLogs().At(0)))
+	assert.True(t, tracesShape.isEmpty(td.ResourceSpans().At(0)))
+	ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().AppendEmpty()
+	td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty()
+	assert.False(t, logsShape.isEmpty(ld.ResourceLogs().At(0)))
+	assert.False(t, tracesShape.isEmpty(td.ResourceSpans().At(0)))
 }
 
 // Guarantees: a sender never sends one tenant's data again because another's was not taken.
