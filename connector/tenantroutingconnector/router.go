@@ -41,6 +41,8 @@ type router[T comparable] struct {
 	table *tableFile
 	// leftovers are pipelines of tenants whose queues in the storage may not be empty. It is not written to after Start.
 	leftovers map[string][]pipeline.ID
+	unopened  atomic.Int64  // of them, those that wait for room
+	room      chan struct{} // tells that there is some
 
 	tenants            *readmostly.Map[string, *tenantOf[T]]
 	fallback, overflow *tenantOf[T]
@@ -72,7 +74,7 @@ func newRouter[T comparable](set connector.Settings, cfg *Config, s *signal[T], 
 	}
 	r := &router[T]{
 		cfg: cfg, set: set, signal: s, source: from, mapping: newMapping(cfg.Mapping.Template, 4*cfg.MaxTenants), now: time.Now,
-		targets: map[pipeline.ID]*target[T]{}, known: map[*tenantOf[T]]struct{}{}, tenants: readmostly.New[string, *tenantOf[T]](cfg.MaxTenants),
+		targets: map[pipeline.ID]*target[T]{}, known: map[*tenantOf[T]]struct{}{}, room: make(chan struct{}, 1), tenants: readmostly.New[string, *tenantOf[T]](cfg.MaxTenants),
 	}
 	r.requests.New = func() any { return &request[T]{index: map[*tenantOf[T]]int{}} }
 	r.cut, r.cutOff = context.WithCancel(context.Background())
