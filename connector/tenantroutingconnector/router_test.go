@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pipeline"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -139,6 +141,28 @@ func TestARequestTellsATenantWhereAnAuthenticatorVouchesForIt(t *testing.T) {
 	f(keys, client.Info{Metadata: two, Auth: authenticated{}}, "")
 	f(keys[2:], client.Info{Metadata: header, Auth: authenticated{"username": "u"}}, "")
 	f(keys[:1], client.Info{}, "_unknown")
+}
+
+// Scenario: an authenticator such as bearertokenauth lets clients in, and does not say who they are. Guarantees: that their headers do
+// not count is told, once; and where they are trusted, they count.
+func TestAHeaderCountsWithoutAnAuthenticatorWhereItIsTrusted(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	headers := func(c *Config) { c.TenantFrom = []string{"auth:username", "metadata:X-Org", "k8s.namespace.name"} }
+	r := newRigOn(t, newHost(), zap.New(core), direct, headers)
+	ctx := client.NewContext(t.Context(), client.Info{Metadata: client.NewMetadata(map[string][]string{"x-org": {"h"}})})
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "k8s.namespace.name=ns")))
+	assert.Empty(t, logs.All())
+	for range 2 {
+		require.NoError(t, r.ConsumeMetrics(ctx, batch(1, "k8s.namespace.name=ns")))
+	}
+	assert.Equal(t, map[string]int{"ns": 3}, r.to[toTenants].points())
+	require.Len(t, logs.All(), 1)
+	assert.Equal(t, map[string]any{"header": "X-Org"}, logs.All()[0].ContextMap())
+
+	r = newRigOn(t, newHost(), zap.New(core), direct, headers, func(c *Config) { c.TrustMetadata = true })
+	require.NoError(t, r.ConsumeMetrics(ctx, batch(1, "k8s.namespace.name=ns")))
+	assert.Equal(t, map[string]int{"h": 1}, r.to[toTenants].points())
+	assert.Len(t, logs.All(), 1)
 }
 
 func TestAnEarlierHopIsTrustedWhereThatIsConfigured(t *testing.T) {

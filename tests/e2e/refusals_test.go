@@ -47,6 +47,7 @@ func TestWhatIsRefusedForAWhileIsNotLost(t *testing.T) {
 		require.Eventually(t, func() bool { n, _ := e.items("sick"); return n == 2*(id+1) }, 20*time.Second, 10*time.Millisecond)
 	}
 	assert.NotContains(t, g.Logs(), "Dropping data")
+	assert.Contains(t, g.Logs(), "Exporting failed. Rejecting data. Try enabling retry_on_failure", "the README of tenant_routing says what to think of it")
 }
 
 // Guarantees: what is larger than a server of gRPC takes is not tried for ever: it is lost, which is told, and what comes after it is sent.
