@@ -328,6 +328,39 @@ func (s *scarce) GetClient(ctx context.Context, kind component.Kind, id componen
 	return s.disk.GetClient(ctx, kind, id, name)
 }
 
+// Guarantees: what the README says of the files of tenants that are gone.
+func TestTheFilesOfTenantsThatAreGoneAreSmallAndMayBeRemoved(t *testing.T) {
+	dir, want := t.TempDir(), map[string]int{}
+	r := newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent)
+	for i := range 20 {
+		tenant := fmt.Sprint("pr-", i)
+		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(10, "service.name="+tenant)))
+		want[tenant] = 10
+	}
+	r.arrive(want)
+	require.EventuallyWithT(t, func(c *collect) {
+		for _, size := range r.counted("otelcol_tenant_routing_queue_size", "tenant") {
+			require.Zero(c, size)
+		}
+	}, 10*time.Second, 5*time.Millisecond)
+	require.NoError(t, r.Shutdown(t.Context()))
+	files, err := filepath.Glob(filepath.Join(dir, "*pr-*"))
+	require.NoError(t, err)
+	require.Len(t, files, 20)
+	for _, f := range files {
+		info, err := os.Stat(f)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, info.Size(), int64(32<<10))
+	}
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	core, logs := observer.New(zap.WarnLevel)
+	r = newRigOn(t, onDisk(t, dir), zap.New(core), persistent)
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=pr-1")))
+	r.arrive(map[string]int{"pr-1": 1})
+	assert.Empty(t, logs.All())
+}
+
 func TestAStorageThatIsNotRunningIsNamed(t *testing.T) {
 	r := buildRig(t, newHost(), zap.NewNop(), persistent)
 	assert.EqualError(t, r.Start(t.Context(), r.host),
