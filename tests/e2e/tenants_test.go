@@ -44,13 +44,11 @@ type estate struct {
 	// taken are how often each item came, by its tenant and "signal/id".
 	taken map[string]map[string]int
 	sick  func(w http.ResponseWriter) // what "sick" is answered with; nil when it is well
-	error error                       // and what it is by gRPC
-	tried map[string]int              // how often "sick" was refused, by protocol
 }
 
 func newEstate(t testing.TB) *estate {
 	t.Helper()
-	e := &estate{taken: map[string]map[string]int{}, tried: map[string]int{}, error: status.Error(codes.Unavailable, "sick")}
+	e := &estate{taken: map[string]map[string]int{}}
 	mux := http.NewServeMux()
 	handle := func(path string, take func(tenant string, body []byte) error) {
 		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +57,10 @@ func newEstate(t testing.TB) *estate {
 				return
 			}
 			tenant := strings.Join(r.Header.Values("X-Scope-OrgID"), ",")
-			if sick, _ := e.refuses(tenant, "http"); sick != nil {
+			e.mu.Lock()
+			sick := e.sick
+			e.mu.Unlock()
+			if tenant == "sick" && sick != nil {
 				sick(w)
 				return
 			}
@@ -105,8 +106,11 @@ func newEstate(t testing.TB) *estate {
 func (e *estate) Export(ctx context.Context, req ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	tenant := strings.Join(md.Get("x-scope-orgid"), ",")
-	if _, err := e.refuses(tenant, "grpc"); err != nil {
-		return ptraceotlp.NewExportResponse(), err
+	e.mu.Lock()
+	sick := e.sick
+	e.mu.Unlock()
+	if tenant == "sick" && sick != nil {
+		return ptraceotlp.NewExportResponse(), status.Error(codes.Unavailable, "sick")
 	}
 	for _, rs := range req.Traces().ResourceSpans().All() {
 		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
@@ -136,17 +140,6 @@ func (e *estate) fall(sick func(http.ResponseWriter)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.sick = sick
-}
-
-// refuses is what a tenant is answered with, nothing where it is well.
-func (e *estate) refuses(tenant, protocol string) (func(http.ResponseWriter), error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if tenant != "sick" || e.sick == nil {
-		return nil, nil
-	}
-	e.tried[protocol]++
-	return e.sick, e.error
 }
 
 // items are how many of a tenant's came, and how many of them more than once.
