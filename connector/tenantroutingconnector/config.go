@@ -25,8 +25,11 @@ import (
 type Config struct {
 	// TenantFrom says what tells the tenant, the first that is set: attributes of the resource; point:KEY is an attribute of
 	// the point, span or record, auth:KEY what an authenticator of the receiver found out, metadata:KEY a header that the
-	// client sent, which counts only where an authenticator let it in.
+	// client sent, which counts only where an authenticator says who it is.
 	TenantFrom []string `mapstructure:"tenant_from"`
+	// TrustMetadata lets headers count whoever sent them: behind an authenticator that lets clients in and does not say who they
+	// are, or a proxy that sets the header, and that nobody else can reach.
+	TrustMetadata bool `mapstructure:"trust_metadata"`
 	// TrustTenant lets the resource attribute tenant decide, which an earlier hop has set. Without it, what the attribute says
 	// is what a client claims, and is overwritten.
 	TrustTenant bool `mapstructure:"trust_tenant"`
@@ -165,8 +168,10 @@ func (p *Pipelines) of(signal pipeline.Signal) []pipeline.ID {
 // Validate reports every problem at once, each with its key.
 func (c *Config) Validate() error {
 	var errs []error
-	if _, err := newSource(c.TenantFrom); err != nil {
+	if from, err := newSource(c.TenantFrom); err != nil {
 		errs = append(errs, fmt.Errorf("tenant_from: %w", err))
+	} else if c.TrustMetadata && !slices.ContainsFunc(from.request, func(k requestKey) bool { return k.metadata }) {
+		errs = append(errs, fmt.Errorf("trust_metadata: nothing in tenant_from is a header, such as %sx-org", ofMetadata))
 	}
 	switch c.OnUnknown {
 	case ToDefault, Reject, Drop:

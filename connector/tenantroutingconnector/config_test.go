@@ -35,7 +35,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 	retry := createDefaultConfig().(*Config).Retry
 	retry.MaxElapsedTime = time.Hour
 	assert.Equal(t, &Config{
-		TenantFrom: []string{"auth:username", "metadata:x-org", "point:customer.id", "service.name"}, TrustTenant: true,
+		TenantFrom: []string{"auth:username", "metadata:x-org", "point:customer.id", "service.name"}, TrustMetadata: true, TrustTenant: true,
 		Mapping:   MappingConfig{Template: "eu-{tenant}", Table: "/etc/otelcol-llm/tenants.yaml", ReloadInterval: time.Minute},
 		OnUnknown: Reject, DefaultTenant: "nobody", MaxTenants: 7, OverflowTenant: "many", TenantTTL: 2 * time.Hour,
 		DefaultPipelines: Pipelines{
@@ -96,6 +96,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		`mapping: template: is empty and there is no table, so no tenant is known`,
 		`keep_metadata[0]: "X-Scope-OrgID" is metadata_key, which holds the tenant and not what a client says`)
 	f("tenant_routing/after", `after keys of the request: [0]: " y" is no attribute key`)
+	f("tenant_routing/headers", `trust_metadata: nothing in tenant_from is a header, such as metadata:x-org`)
 	f("tenant_routing/template", `mapping: template: "no name" must have {tenant} once`)
 	f("tenant_routing/table", `mapping: table: testdata/table.bad.yaml:1: shop-prod: "shop/prod" is no tenant id`)
 	f("tenant_routing/null", "sending_queue::storage: is null")

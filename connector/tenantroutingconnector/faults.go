@@ -3,8 +3,11 @@
 package tenantroutingconnector
 
 import (
+	"errors"
 	"sync"
 	"time"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
 )
 
 // faults lets what a destination fails on by its own fault be tried again for a while. A request that would fail for ever must
@@ -20,27 +23,37 @@ func newFaults[T comparable](patience time.Duration) *faults[T] {
 	return &faults[T]{patience: patience, since: map[T]time.Time{}}
 }
 
-// judge says what the retry is to hear of a destination's answer.
-func (f *faults[T]) judge(data T, answer error, now time.Time) error {
-	var again error
-	if f.patience > 0 {
-		again = patient(answer)
+// judge says what the retry is to hear of what a destination has answered.
+func (f *faults[T]) judge(data T, err error, now time.Time) error {
+	means := meaning(err)
+	if means == ownFault && f.lasts(data, now) {
+		means = notNow
+	}
+	switch means {
+	case notNow:
+		return errors.New(err.Error()) // which is not permanent
+	case never:
+		err = consumererror.NewPermanent(err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	first, known := f.since[data]
-	switch {
-	case again != nil && !known:
-		for d, at := range f.since {
-			if now.Sub(at) > 2*f.patience {
-				delete(f.since, d) // the retry has given up on it
-			}
-		}
-		f.since[data] = now
-		return again
-	case again != nil && now.Sub(first) < f.patience:
-		return again
-	}
 	delete(f.since, data)
-	return answer
+	return err
+}
+
+// lasts reports whether a destination has failed by its own fault, and not for too long yet.
+func (f *faults[T]) lasts(data T, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	first, known := f.since[data]
+	if known || f.patience == 0 {
+		return now.Sub(first) < f.patience
+	}
+	for d, at := range f.since {
+		if now.Sub(at) > 2*f.patience {
+			delete(f.since, d) // the retry has given up on it
+		}
+	}
+	f.since[data] = now
+	return true
 }

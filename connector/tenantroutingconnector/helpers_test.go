@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/collector/confmap/xconfmap"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/attrs/attrstest"
 )
 
 type collect = assert.CollectT
@@ -17,10 +19,12 @@ func attributeKey(k string) attribute.Key { return attribute.Key(k) }
 
 func validate(cfg *Config) error { return xconfmap.Validate(cfg) }
 
-// put sets attributes that are written as "key=value key=value".
+// put sets attributes that are written as "key=value key=value", also where a key stands there more than once.
 func put(attrs pcommon.Map, text string) {
+	var pairs []string
 	for _, pair := range strings.Fields(text) {
 		k, v, _ := strings.Cut(pair, "=")
-		attrs.PutStr(k, v)
+		pairs = append(pairs, k, v)
 	}
+	attrstest.Map(pairs...).CopyTo(attrs)
 }

@@ -156,6 +156,64 @@ func TestWhatCannotBeTakenHoldsNoQueueUp(t *testing.T) {
 	assert.Equal(t, 6, d.tried("broken"), "every 20 ms, for 100 ms")
 }
 
+func TestWhatAnAnswerMeans(t *testing.T) {
+	f := func(want answer, final bool, code codes.Code, text string) {
+		t.Helper()
+		err := status.Error(code, text)
+		if final {
+			err = consumererror.NewPermanent(err)
+		}
+		assert.Equal(t, want, meaning(err), text)
+		assert.Equal(t, want, meaning(fmt.Errorf("with more text: %w", err)), text)
+	}
+	f(notNow, true, codes.ResourceExhausted, "RATE_LIMITED: ingestion rate limit (15000000 bytes) exceeded while adding 1000 bytes")
+	f(notNow, true, codes.Unauthenticated, "HTTP Status Code 401")
+	f(notNow, true, codes.PermissionDenied, "HTTP Status Code 403")
+	f(asItSays, false, codes.ResourceExhausted, "HTTP Status Code 429")
+	f(asItSays, false, codes.Unavailable, "HTTP Status Code 503")
+	f(asItSays, false, codes.OutOfRange, "not yet")
+	f(asItSays, true, codes.InvalidArgument, "HTTP Status Code 400")
+	f(asItSays, true, codes.Unimplemented, "HTTP Status Code 404")
+	f(asItSays, true, codes.Unknown, "HTTP Status Code 413")
+	f(ownFault, true, codes.Unknown, "HTTP Status Code 500")
+	f(ownFault, true, codes.Internal, "restarting")
+	for _, text := range []string{
+		"grpc: received message larger than max (4422913 vs. 4194304)", "grpc: received message after decompression larger than max 4194304",
+		"CLIENT: Received message larger than max (5 vs. 4)", "gRPC message exceeds maximum size 4194304: 5000000",
+		"Received message exceeds the maximum configured message size.",
+	} {
+		f(never, true, codes.ResourceExhausted, text)
+	}
+	f(never, false, codes.OutOfRange, "Error, decoded message length too large: found 5000000 bytes, the limit is: 4194304 bytes")
+	assert.Equal(t, asItSays, meaning(assert.AnError))
+}
+
+// Guarantees: what could never be taken is not tried again, though OTLP would; and what is not about the data waits for longer than a
+// destination's own faults do.
+func TestWhatHasNothingToDoWithTheDataWaits(t *testing.T) {
+	r := buildRig(t, newHost(), zap.NewNop(), func(c *Config) { c.RetryServerErrors = 0 })
+	began := time.Now()
+	var tries atomic.Int64
+	r.now = func() time.Time { return began.Add(time.Duration(tries.Load()) * time.Hour) }
+	require.NoError(t, r.Start(t.Context(), r.host))
+	d := r.to[toTenants]
+	d.fail(func(_ context.Context, tenant string) error {
+		switch {
+		case tenant == "large":
+			return status.Error(codes.OutOfRange, "decoded message length too large")
+		case tenant == "expired" && tries.Add(1) < 20:
+			return consumererror.NewPermanent(status.Error(codes.Unauthenticated, "the token has expired"))
+		}
+		return nil
+	})
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=large", "service.name=expired")))
+	r.arrive(map[string]int{"expired": 1})
+	require.EventuallyWithT(t, func(c *collect) {
+		require.Equal(c, map[string]int64{"large/undelivered": 1}, r.counted("otelcol_tenant_routing_items_dropped", "tenant", "reason"))
+	}, 10*time.Second, time.Millisecond)
+	assert.Equal(t, 1, d.tried("large"))
+}
+
 // Guarantees: a destination that never answers keeps the Collector from neither ending nor sending what others have.
 func TestShutdownWaitsForNobodyWhoHangs(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.DrainTimeout = time.Hour }) // which the context cuts short when all has been seen

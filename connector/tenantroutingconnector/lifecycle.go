@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -93,21 +94,36 @@ func (r *router[T]) openIndex(ctx context.Context) {
 	}
 }
 
-// restore opens the queues that may not be empty. Those of tenants for which there is no room stay as they are.
+// restore opens the queues that may not be empty. Those of tenants for which there is no room wait until there is.
 func (r *router[T]) restore(ctx context.Context) {
-	left := 0
-	for id := range r.leftovers {
-		if ctx.Err() != nil {
+	left := slices.Collect(maps.Keys(r.leftovers))
+	for told := false; ; {
+		left = slices.DeleteFunc(left, func(id string) bool {
+			if ctx.Err() != nil {
+				return false
+			}
+			t, why := r.tenant(id)
+			if why == noReason {
+				r.open(t)
+			}
+			return why == noReason
+		})
+		r.unopened.Store(int64(len(left)))
+		switch {
+		case len(left) == 0 && told:
+			r.set.Logger.Info("queues in the storage that waited for room are open")
 			return
+		case len(left) == 0:
+			return
+		case !told:
+			r.set.Logger.Warn("max_tenants is less than it was: queues in the storage wait for room", zap.Int("tenants", len(left)))
+			told = true
 		}
-		if t, why := r.tenant(id); why == noReason {
-			r.open(t)
-		} else {
-			left++
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.room:
 		}
-	}
-	if left > 0 {
-		r.set.Logger.Warn("max_tenants is less than it was: queues in the storage wait for room", zap.Int("tenants", left))
 	}
 }
 
@@ -173,10 +189,10 @@ func (r *router[T]) report(event *componentstatus.Event) { componentstatus.Repor
 func (r *router[T]) expire(ctx context.Context, now time.Time) {
 	var gone []*tenantOf[T]
 	for _, t := range r.everybody() {
-		if t == r.fallback || t == r.overflow || !t.idle(now, r.cfg.TenantTTL) || !t.mu.TryLock() {
+		if t == r.fallback || t == r.overflow || !r.gone(t, now) || !t.mu.TryLock() {
 			continue
 		}
-		if t.closed || !t.idle(now, r.cfg.TenantTTL) || t.waiting() > 0 || !t.opened && len(t.leftover) > 0 {
+		if t.closed || !r.gone(t, now) || t.waiting() > 0 || !t.opened && len(t.leftover) > 0 {
 			t.mu.Unlock()
 			continue
 		}
@@ -202,6 +218,16 @@ func (r *router[T]) expire(ctx context.Context, now time.Time) {
 	for _, t := range gone {
 		t.mu.Unlock()
 	}
+	select {
+	case r.room <- struct{}{}:
+	default: // there was some already
+	}
+}
+
+// gone reports whether a tenant need not be remembered: it has sent nothing for long, or nothing since the start, while queues of
+// others wait for room.
+func (r *router[T]) gone(t *tenantOf[T], now time.Time) bool {
+	return t.idle(now, r.cfg.TenantTTL) || r.unopened.Load() > 0 && t.accepted.Load() == 0
 }
 
 // everybody is a list of all tenants.

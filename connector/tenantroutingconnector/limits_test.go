@@ -4,6 +4,7 @@ package tenantroutingconnector
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.uber.org/zap"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -148,6 +151,47 @@ func TestWhereExcessIsDroppedNobodyWaitsBehindIt(t *testing.T) {
 	r = newRig(t, direct, func(c *Config) { c.OnExcess = DropExcess })
 	r.to[toTenants].fail(func(context.Context, string) error { return assert.AnError })
 	require.ErrorIs(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")), assert.AnError)
+}
+
+// Scenario: a request is larger than its tenant's whole queue, in memory and on a disk. Guarantees: the sender is told not to send it
+// again, and why, and smaller ones are taken; where others' data came with it, or excess is dropped, it is counted as lost.
+func TestWhatIsLargerThanTheQueueIsNotSentAgainForEver(t *testing.T) {
+	size := int64(metricsSignal.bytes(batch(20, "service.name=a tenant=a")))
+	for name, queue := range map[string]func(*exporterhelper.QueueBatchConfig){
+		"bytes": func(q *exporterhelper.QueueBatchConfig) {
+			q.Sizer, q.QueueSize = exporterhelper.RequestSizerTypeBytes, size-1
+		},
+		"items": func(q *exporterhelper.QueueBatchConfig) {
+			q.Sizer, q.QueueSize = exporterhelper.RequestSizerTypeItems, 19
+		},
+	} {
+		for _, stored := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, stored), func(t *testing.T) {
+				h := newHost()
+				h.extensions[storageID] = &disk{values: map[string][]byte{}, left: forEver}
+				configure := []func(*Config){func(c *Config) { queue(c.Queue.Get()) }}
+				if stored {
+					configure = append(configure, persistent)
+				}
+				r := newRigOn(t, h, zap.NewNop(), configure...)
+				err := r.ConsumeMetrics(t.Context(), batch(20, "service.name=a"))
+				assert.True(t, consumererror.IsPermanent(err), err)
+				assert.Equal(t, codes.InvalidArgument, status.Code(err))
+				assert.ErrorContains(t, err, name+" is larger than the queue of tenant a")
+				require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=a")))
+				md := batch(20, "service.name=a")
+				batch(1, "service.name=b").ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+				require.NoError(t, r.ConsumeMetrics(t.Context(), md))
+				r.arrive(map[string]int{"a": 1, "b": 1})
+				assert.Equal(t, map[string]int64{"a/too_large": 40}, r.counted("otelcol_tenant_routing_items_dropped", "tenant", "reason"))
+				assert.Empty(t, r.counted("otelcol_tenant_routing_items_refused"))
+
+				r = newRigOn(t, h, zap.NewNop(), append(configure, func(c *Config) { c.OnExcess = DropExcess })...)
+				require.NoError(t, r.ConsumeMetrics(t.Context(), batch(20, "service.name=a")))
+				assert.Equal(t, map[string]int64{"a/too_large": 20}, r.counted("otelcol_tenant_routing_items_dropped", "tenant", "reason"))
+			})
+		}
+	}
 }
 
 // Guarantees: what is final is counted as lost, not as sent again.

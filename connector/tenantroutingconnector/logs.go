@@ -33,12 +33,13 @@ var logsShape = &shape[plog.Logs, plog.ResourceLogsSlice, plog.ResourceLogs]{
 		}
 		return n
 	},
-	each: func(rl plog.ResourceLogs, f func(item, scope pcommon.Map) bool) {
+	each: func(rl plog.ResourceLogs, f func(item, scope pcommon.Map) bool) bool {
 		for _, sl := range rl.ScopeLogs().All() {
 			if !eachOf(sl.LogRecords(), sl.Scope().Attributes(), f) {
-				return
+				return false
 			}
 		}
+		return true
 	},
 	divide: divideRecords,
 }

@@ -96,7 +96,7 @@ func countPoints(rm pmetric.ResourceMetrics) (n int) {
 	return n
 }
 
-func eachPoint(rm pmetric.ResourceMetrics, f func(item, scope pcommon.Map) bool) {
+func eachPoint(rm pmetric.ResourceMetrics, f func(item, scope pcommon.Map) bool) bool {
 	for _, sm := range rm.ScopeMetrics().All() {
 		scope := sm.Scope().Attributes()
 		for _, m := range sm.Metrics().All() {
@@ -114,10 +114,11 @@ func eachPoint(rm pmetric.ResourceMetrics, f func(item, scope pcommon.Map) bool)
 				goOn = eachOf(m.Summary().DataPoints(), scope, f)
 			}
 			if !goOn {
-				return
+				return false
 			}
 		}
 	}
+	return true
 }
 
 func eachOf[S points[P], P point[P]](ps S, scope pcommon.Map, f func(item, scope pcommon.Map) bool) bool {

@@ -117,10 +117,13 @@ func (r *router[T]) toStorage(ctx context.Context) {
 		if err := t.stop(ctx); err != nil {
 			r.set.Logger.Warn("a queue in memory did not close well", zap.String("tenant", t.id), zap.Error(err))
 		}
-		t.queues, t.rest, t.opened = nil, nil, false // until the tenant sends something
+		t.queues, t.rest, t.opened = nil, nil, false // until the tenant sends something, or at once where the storage may have something
 		t.noted.Store(false)
 		t.inMemory.Store(false)
 		t.mu.Unlock()
+		if len(t.leftover) > 0 {
+			r.open(t)
+		}
 		found++
 	}
 	if found == 0 {

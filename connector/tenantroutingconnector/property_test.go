@@ -23,6 +23,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/tenantroutingconnector/internal/metadata"
+	"github.com/otelcol-llm/otelcol-llm/internal/attrs/attrstest"
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 )
 
@@ -49,8 +50,13 @@ var errNotNow = fmt.Errorf("not now")
 
 func (a *arrived) note(ctx context.Context, resource pcommon.Map, item pcommon.Map) {
 	id, _ := item.Get("id")
-	v, _ := resource.Get("tenant")
-	a.at[int(id.Int())] = append(a.at[int(id.Int())], fmt.Sprintf("[%s] %s", v.Str(), client.FromContext(ctx).Metadata.Get("x-scope-orgid")))
+	said := []string{}
+	for k, v := range resource.All() {
+		if k == "tenant" {
+			said = append(said, v.Str())
+		}
+	}
+	a.at[int(id.Int())] = append(a.at[int(id.Int())], fmt.Sprintf("%s %s", said, client.FromContext(ctx).Metadata.Get("x-scope-orgid")))
 }
 
 // world is a connector of one signal, between drawn batches and what arrives.
@@ -169,10 +175,13 @@ var worlds = map[string]func(t require.TestingT, cfg *Config, a *arrived) world{
 	},
 }
 
+// putAll sets attributes as a client can that says all of it once more, and claims to be another one then.
 func putAll(to pcommon.Map, from map[string]string) {
+	var pairs []string
 	for k, v := range from {
-		to.PutStr(k, v)
+		pairs = append(pairs, k, v, k, "claimed")
 	}
+	attrstest.Map(pairs...).CopyTo(to)
 }
 
 func (i drawnItem) claim(attrs pcommon.Map) {

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.uber.org/zap"
@@ -81,13 +82,34 @@ func (r *router[T]) newQueue(t *tenantOf[T], to *target[T]) *queue[T] {
 		r.degraded(err)
 		return newDirect(to, func(context.Context, T) error { return err })
 	}
-	send := e.send
+	put := e.send
 	if disk != nil {
-		send = func(ctx context.Context, data T) error {
+		put = func(ctx context.Context, data T) error {
 			return disk.put(ctx, func() int { return r.signal.bytes(data) }, func(ctx context.Context) error { return e.send(ctx, data) })
 		}
 	}
+	send := func(ctx context.Context, data T) error {
+		err := put(ctx, data)
+		if err != nil {
+			if size := r.sizeOf(data, cfg.Sizer); size > cfg.QueueSize {
+				return consumererror.NewPermanent(&oversize{t.id, size, cfg})
+			}
+		}
+		return err
+	}
 	return &queue[T]{target: to, size: probe.size, send: send, stop: e.Shutdown}
+}
+
+// sizeOf is how much of a queue data takes.
+func (r *router[T]) sizeOf(data T, sizer exporterhelper.RequestSizerType) int64 {
+	switch sizer {
+	case exporterhelper.RequestSizerTypeBytes:
+		return int64(r.signal.bytes(data))
+	case exporterhelper.RequestSizerTypeItems:
+		return int64(r.signal.items(data))
+	default:
+		return 1
+	}
 }
 
 // newDirect is no queue: the sender waits, and hears of what fails.

@@ -14,13 +14,14 @@ const (
 	overBytes
 	overSeries
 	queueFull
+	tooLarge    // a queue could not take it if it were empty
 	notTaken    // there is no queue, and what comes after did not take it
 	undelivered // the destination refused it for good, or it was tried for too long
 	reasons     // how many there are
 )
 
 var reasonNames = [reasons]string{
-	"", "unknown", "invalid", "overflow", "items_per_second", "bytes_per_second", "active_series", "queue_full", "failed", "undelivered",
+	"", "unknown", "invalid", "overflow", "items_per_second", "bytes_per_second", "active_series", "queue_full", "too_large", "failed", "undelivered",
 }
 
 func (r reason) String() string { return reasonNames[r] }

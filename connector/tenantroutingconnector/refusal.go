@@ -5,7 +5,6 @@ package tenantroutingconnector
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -41,27 +40,30 @@ func notKnown(strays [reasons]int) error {
 	return consumererror.NewPermanent(s.Err())
 }
 
+// oversize is what a queue could not take if it were empty: sending it again would not help.
+type oversize struct {
+	tenant string
+	size   int64
+	queue  exporterhelper.QueueBatchConfig
+}
+
+func (e *oversize) Error() string {
+	unit, _ := e.queue.Sizer.MarshalText() // it was read from a text
+	return fmt.Sprintf("a request of %d %s is larger than the queue of tenant %s (sending_queue::queue_size: %d): send less at once",
+		e.size, unit, e.tenant, e.queue.QueueSize)
+}
+
+// GRPCStatus is one that clients do not send again after, by HTTP 400.
+func (e *oversize) GRPCStatus() *status.Status { return status.New(codes.InvalidArgument, e.Error()) }
+
 // reasonOf says why a queue, or what comes after, did not take something.
 func reasonOf(err error) reason {
+	var large *oversize
+	if errors.As(err, &large) {
+		return tooLarge
+	}
 	if errors.Is(err, exporterhelper.ErrQueueIsFull) {
 		return queueFull
 	}
 	return notTaken
-}
-
-// patient is an error to be tried again for one that OTLP calls final, where the destination says that the fault is its own: 500
-// over HTTP, Internal or Unknown by gRPC. Backends say so when they are overloaded or restart. It is nil for all others.
-func patient(err error) error {
-	if !consumererror.IsPermanent(err) {
-		return nil
-	}
-	s, ok := status.FromError(err)
-	if !ok || s.Code() != codes.Internal && s.Code() != codes.Unknown {
-		return nil
-	}
-	// otlp_http has one code for all that gRPC has no name for, and the number in the text only.
-	if strings.Contains(s.Message(), "HTTP Status Code 4") {
-		return nil
-	}
-	return errors.New(err.Error())
 }

@@ -7,25 +7,26 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/attrs"
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/internal/tenant"
 )
 
 // ofResource is the tenant of all items of a resource; known is false where it may differ from item to item. name is what told
 // it, and why says that it is not the tenant which the name stands for.
-func (r *router[T]) ofResource(attrs pcommon.Map) (owner *tenantOf[T], name string, why reason, known bool) {
+func (r *router[T]) ofResource(resource pcommon.Map) (owner *tenantOf[T], name string, why reason, known bool) {
 	if r.cfg.TrustTenant {
-		if v, ok := attrs.Get(labels.Tenant); ok && v.Type() == pcommon.ValueTypeStr && v.Str() != "" {
+		if v, ok := resource.Get(labels.Tenant); ok && v.Type() == pcommon.ValueTypeStr && v.Str() != "" {
 			owner, why = r.tenant(v.Str())
 			return owner, v.Str(), why, true
 		}
 	}
-	attrs.Remove(labels.Tenant) // what a client claims
+	attrs.Remove(resource, labels.Tenant) // what a client claims, however often
 	if r.source.data == nil {
 		owner, name, why = r.named("")
 		return owner, name, why, true
 	}
-	name, known = r.source.data.OfResource(attrs)
+	name, known = r.source.data.OfResource(resource)
 	if !known {
 		return nil, "", noReason, false
 	}

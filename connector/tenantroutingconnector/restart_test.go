@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -267,6 +268,97 @@ func TestWhatWaitsForAPipelineThatIsGoneIsNotForgotten(t *testing.T) {
 	}
 	r = newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent, premium)
 	require.Eventually(t, func() bool { return r.to[toPremium].points()["a"] == 2 }, time.Minute, time.Millisecond)
+}
+
+// Scenario: eight tenants' queues wait in the storage, and the next process may know three. Guarantees: all that waits is sent, though
+// nobody says anything more, and what comes meanwhile is its tenant's.
+func TestQueuesForWhichThereIsNoRoomAreOpenedWhenThereIs(t *testing.T) {
+	dir, want := t.TempDir(), map[string]int{}
+	r := newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent)
+	r.to[toTenants].fail(failAll)
+	for i := range 8 {
+		tenant := fmt.Sprint("t", i)
+		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(2, "service.name="+tenant)))
+		want[tenant] = 2
+	}
+	require.NoError(t, r.Shutdown(t.Context()))
+
+	core, logs := observer.New(zap.InfoLevel)
+	r = newRigOn(t, onDisk(t, dir), zap.New(core), persistent, func(c *Config) { c.MaxTenants = 3 })
+	require.EventuallyWithT(t, func(c *collect) {
+		r.expire(t.Context(), r.now())
+		require.Equal(c, want, r.to[toTenants].points())
+		require.Zero(c, r.unopened.Load())
+	}, 20*time.Second, 5*time.Millisecond)
+	assert.Len(t, logs.FilterMessageSnippet("queues in the storage wait for room").All(), 1)
+	require.Eventually(t, func() bool { return logs.FilterMessageSnippet("that waited for room are open").Len() == 1 }, 5*time.Second, time.Millisecond)
+}
+
+// Scenario: a tenant's queue waits in a storage that cannot be opened at the start, and can be later. Guarantees: it is sent then,
+// though the tenant says nothing more.
+func TestAQueueWhoseStorageCouldNotBeOpenedIsSentLater(t *testing.T) {
+	h, d := newHost(), &disk{values: map[string][]byte{}, left: forEver}
+	h.extensions[storageID] = d
+	r := newRigOn(t, h, zap.NewNop(), persistent)
+	r.to[toTenants].fail(failAll)
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(2, "service.name=a")))
+	require.NoError(t, r.Shutdown(t.Context()))
+
+	h = newHost()
+	h.extensions[storageID] = &scarce{disk: d.after(forEver)}
+	r = newRigOn(t, h, zap.NewNop(), persistent)
+	require.Eventually(t, func() bool { return r.counted("otelcol_tenant_routing_tenants_in_memory")[""] == 1 }, 5*time.Second, time.Millisecond)
+	h.extensions[storageID].(*scarce).enough.Store(true)
+	require.EventuallyWithT(t, func(c *collect) {
+		r.toStorage(t.Context())
+		require.Equal(c, map[string]int{"a": 2}, r.to[toTenants].points())
+	}, 10*time.Second, 5*time.Millisecond)
+}
+
+// scarce is a disk of which nothing but the index can be opened before there is enough of what that takes.
+type scarce struct {
+	*disk
+	enough atomic.Bool
+}
+
+func (s *scarce) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
+	if !s.enough.Load() && !strings.HasPrefix(name, "/index/") {
+		return nil, syscall.EMFILE
+	}
+	return s.disk.GetClient(ctx, kind, id, name)
+}
+
+// Guarantees: what the README says of the files of tenants that are gone.
+func TestTheFilesOfTenantsThatAreGoneAreSmallAndMayBeRemoved(t *testing.T) {
+	dir, want := t.TempDir(), map[string]int{}
+	r := newRigOn(t, onDisk(t, dir), zap.NewNop(), persistent)
+	for i := range 20 {
+		tenant := fmt.Sprint("pr-", i)
+		require.NoError(t, r.ConsumeMetrics(t.Context(), batch(10, "service.name="+tenant)))
+		want[tenant] = 10
+	}
+	r.arrive(want)
+	require.EventuallyWithT(t, func(c *collect) {
+		for _, size := range r.counted("otelcol_tenant_routing_queue_size", "tenant") {
+			require.Zero(c, size)
+		}
+	}, 10*time.Second, 5*time.Millisecond)
+	require.NoError(t, r.Shutdown(t.Context()))
+	files, err := filepath.Glob(filepath.Join(dir, "*pr-*"))
+	require.NoError(t, err)
+	require.Len(t, files, 20)
+	for _, f := range files {
+		info, err := os.Stat(f)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, info.Size(), int64(32<<10))
+	}
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	core, logs := observer.New(zap.WarnLevel)
+	r = newRigOn(t, onDisk(t, dir), zap.New(core), persistent)
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=pr-1")))
+	r.arrive(map[string]int{"pr-1": 1})
+	assert.Empty(t, logs.All())
 }
 
 func TestAStorageThatIsNotRunningIsNamed(t *testing.T) {

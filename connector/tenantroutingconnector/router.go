@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pipeline"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/tenantroutingconnector/internal/limit"
 	"github.com/otelcol-llm/otelcol-llm/internal/readmostly"
@@ -41,6 +42,8 @@ type router[T comparable] struct {
 	table *tableFile
 	// leftovers are pipelines of tenants whose queues in the storage may not be empty. It is not written to after Start.
 	leftovers map[string][]pipeline.ID
+	unopened  atomic.Int64  // of them, those that wait for room
+	room      chan struct{} // tells that there is some
 
 	tenants            *readmostly.Map[string, *tenantOf[T]]
 	fallback, overflow *tenantOf[T]
@@ -57,6 +60,7 @@ type router[T comparable] struct {
 	cut              context.Context // is done when what is being sent has to end
 	cutOff           context.CancelFunc
 	log              complaints
+	unheard          sync.Once // it was told that a header does not count
 }
 
 // Capabilities tell that data is moved out of what comes.
@@ -70,9 +74,10 @@ func newRouter[T comparable](set connector.Settings, cfg *Config, s *signal[T], 
 	if err != nil {
 		return nil, err
 	}
+	from.trusting = cfg.TrustMetadata
 	r := &router[T]{
 		cfg: cfg, set: set, signal: s, source: from, mapping: newMapping(cfg.Mapping.Template, 4*cfg.MaxTenants), now: time.Now,
-		targets: map[pipeline.ID]*target[T]{}, known: map[*tenantOf[T]]struct{}{}, tenants: readmostly.New[string, *tenantOf[T]](cfg.MaxTenants),
+		targets: map[pipeline.ID]*target[T]{}, known: map[*tenantOf[T]]struct{}{}, room: make(chan struct{}, 1), tenants: readmostly.New[string, *tenantOf[T]](cfg.MaxTenants),
 	}
 	r.requests.New = func() any { return &request[T]{index: map[*tenantOf[T]]int{}} }
 	r.cut, r.cutOff = context.WithCancel(context.Background())
@@ -188,9 +193,19 @@ func (r *router[T]) consume(ctx context.Context, data T) error {
 		q.reset()
 		r.requests.Put(q)
 	}()
-	if name := r.source.ofRequest(client.FromContext(ctx)); name != "" {
+	name, unheard := r.source.ofRequest(client.FromContext(ctx))
+	if unheard != "" {
+		r.unheard.Do(func() {
+			r.set.Logger.Warn("a header names a tenant and does not count, since no authenticator says who the client is: see trust_metadata", zap.String("header", unheard))
+		})
+	}
+	if name != "" {
+		items := r.signal.items(data)
+		if items == 0 {
+			return nil // nor is a tenant made for it
+		}
 		owner, as, why := r.named(name)
-		q.stray(why, as, r.signal.items(data))
+		q.stray(why, as, items)
 		r.signal.markAll(data, owner)
 		q.parts = append(q.parts, part[T]{owner: owner, data: data})
 	} else {

@@ -12,8 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pipeline"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -64,6 +68,35 @@ func TestAClientCannotChooseATenant(t *testing.T) {
 	}
 }
 
+// Guarantees: nor does one that says it more than once, whatever tells the tenant; and what goes on says it once.
+func TestAClientCannotChooseATenantByRepeatingItself(t *testing.T) {
+	f := func(want, resource string, info client.Info, configure ...func(*Config)) {
+		t.Helper()
+		r := newRig(t, append(configure, direct)...)
+		require.NoError(t, r.ConsumeMetrics(client.NewContext(t.Context(), info), batch(1, resource)))
+		require.Equal(t, map[string]int{want: 1}, r.to[toTenants].points())
+		var said []string
+		for key, v := range r.to[toTenants].taken[want][0].ResourceMetrics().At(0).Resource().Attributes().All() {
+			if key == "tenant" {
+				said = append(said, v.AsString())
+			}
+		}
+		assert.Equal(t, []string{want}, said)
+	}
+	from := func(keys ...string) func(*Config) { return func(c *Config) { c.TenantFrom = keys } }
+	claim := " tenant=victim tenant=victim tenant=victim"
+	trusting := func(c *Config) { c.TrustTenant = true }
+	known := client.Info{Auth: authenticated{"username": "a"}}
+	f("a", "k8s.namespace.name=a"+claim, client.Info{})
+	f("_unknown", claim, client.Info{})
+	f("a", claim, known, from("auth:username"))
+	f("_unknown", claim, client.Info{}, from("auth:username"))
+	f("_unknown", claim, client.Info{}, from("point:customer.id"))
+	f("a", "tenant=a"+claim, client.Info{}, trusting)
+	f("a", "tenant= k8s.namespace.name=a"+claim, client.Info{}, trusting)
+	f("a", "k8s.namespace.name=a k8s.namespace.name=victim", client.Info{})
+}
+
 func TestTheMetadataThatIsConfiguredGoesOn(t *testing.T) {
 	ctx := client.NewContext(t.Context(), client.Info{
 		Metadata: client.NewMetadata(map[string][]string{"X-Request-Source": {"batch"}, "authorization": {"secret"}}),
@@ -108,6 +141,28 @@ func TestARequestTellsATenantWhereAnAuthenticatorVouchesForIt(t *testing.T) {
 	f(keys, client.Info{Metadata: two, Auth: authenticated{}}, "")
 	f(keys[2:], client.Info{Metadata: header, Auth: authenticated{"username": "u"}}, "")
 	f(keys[:1], client.Info{}, "_unknown")
+}
+
+// Scenario: an authenticator such as bearertokenauth lets clients in, and does not say who they are. Guarantees: that their headers do
+// not count is told, once; and where they are trusted, they count.
+func TestAHeaderCountsWithoutAnAuthenticatorWhereItIsTrusted(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	headers := func(c *Config) { c.TenantFrom = []string{"auth:username", "metadata:X-Org", "k8s.namespace.name"} }
+	r := newRigOn(t, newHost(), zap.New(core), direct, headers)
+	ctx := client.NewContext(t.Context(), client.Info{Metadata: client.NewMetadata(map[string][]string{"x-org": {"h"}})})
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "k8s.namespace.name=ns")))
+	assert.Empty(t, logs.All())
+	for range 2 {
+		require.NoError(t, r.ConsumeMetrics(ctx, batch(1, "k8s.namespace.name=ns")))
+	}
+	assert.Equal(t, map[string]int{"ns": 3}, r.to[toTenants].points())
+	require.Len(t, logs.All(), 1)
+	assert.Equal(t, map[string]any{"header": "X-Org"}, logs.All()[0].ContextMap())
+
+	r = newRigOn(t, newHost(), zap.New(core), direct, headers, func(c *Config) { c.TrustMetadata = true })
+	require.NoError(t, r.ConsumeMetrics(ctx, batch(1, "k8s.namespace.name=ns")))
+	assert.Equal(t, map[string]int{"h": 1}, r.to[toTenants].points())
+	assert.Len(t, logs.All(), 1)
 }
 
 func TestAnEarlierHopIsTrustedWhereThatIsConfigured(t *testing.T) {
@@ -244,6 +299,40 @@ func TestWhatIsEmptyHasNoSay(t *testing.T) {
 	retryAfter(t, r.ConsumeMetrics(t.Context(), md))
 	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(0, "service.name=a")))
 	assert.Equal(t, map[string]int{"a": 3}, r.to[toTenants].points())
+}
+
+// Scenario: a client sends a thousand resources with made-up names and nothing in them, beside something of its own.
+// Guarantees: they take nobody's place.
+func TestWhatIsEmptyIsOfNoTenant(t *testing.T) {
+	r := newRig(t, direct, func(c *Config) { c.MaxTenants = 2 })
+	md := batch(1, "service.name=a")
+	for i := range 1000 {
+		rm := batch(0, fmt.Sprint("service.name=made-up-", i)).ResourceMetrics().At(0)
+		rm.MoveTo(md.ResourceMetrics().AppendEmpty())
+	}
+	md.ResourceMetrics().AppendEmpty()
+	require.NoError(t, r.ConsumeMetrics(t.Context(), md))
+	require.NoError(t, r.ConsumeMetrics(t.Context(), batch(1, "service.name=b")))
+	assert.Equal(t, map[string]int{"a": 1, "b": 1}, r.to[toTenants].points())
+	assert.Equal(t, 2, r.tenants.Len())
+	assert.Empty(t, r.counted("otelcol_tenant_routing_items_strayed"))
+
+	r = newRig(t, direct, func(c *Config) { c.TenantFrom = []string{"auth:username"} })
+	known := client.NewContext(t.Context(), client.Info{Auth: authenticated{"username": "u"}})
+	require.NoError(t, r.ConsumeMetrics(known, batch(0, "service.name=a")))
+	assert.Zero(t, r.tenants.Len())
+
+	ld, td := plog.NewLogs(), ptrace.NewTraces()
+	put(ld.ResourceLogs().AppendEmpty().Resource().Attributes(), "service.name=made-up")
+	ld.ResourceLogs().At(0).ScopeLogs().AppendEmpty()
+	put(td.ResourceSpans().AppendEmpty().Resource().Attributes(), "service.name=made-up")
+	td.ResourceSpans().At(0).ScopeSpans().AppendEmpty()
+	assert.True(t, logsShape.isEmpty(ld.ResourceLogs().At(0)))
+	assert.True(t, tracesShape.isEmpty(td.ResourceSpans().At(0)))
+	ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().AppendEmpty()
+	td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty()
+	assert.False(t, logsShape.isEmpty(ld.ResourceLogs().At(0)))
+	assert.False(t, tracesShape.isEmpty(td.ResourceSpans().At(0)))
 }
 
 // Guarantees: a sender never sends one tenant's data again because another's was not taken.

@@ -22,8 +22,9 @@ const (
 // source says where the name of a tenant is found.
 type source struct {
 	// request keys come first: what they say holds for all that a client sends at once.
-	request []requestKey
-	data    *tenant.Resolver // nil when only requests are asked
+	request  []requestKey
+	trusting bool             // headers count, whoever sent them
+	data     *tenant.Resolver // nil when only requests are asked
 }
 
 type requestKey struct {
@@ -63,23 +64,26 @@ func newSource(keys []string) (*source, error) {
 }
 
 // ofRequest is the tenant of all that a request brings, "" where the request does not tell. A header is a claim of the client:
-// it counts where an authenticator has let the client in, and only then.
-func (s *source) ofRequest(info client.Info) string {
-	if info.Auth == nil {
-		return ""
-	}
+// it counts where an authenticator says who the client is, or headers are trusted. unheard is the key of one that does not count.
+func (s *source) ofRequest(info client.Info) (name, unheard string) {
 	for _, k := range s.request {
-		if k.metadata {
-			if values := info.Metadata.Get(k.key); len(values) == 1 && values[0] != "" {
-				return values[0]
+		switch {
+		case k.metadata:
+			values := info.Metadata.Get(k.key)
+			if len(values) != 1 || values[0] == "" {
+				continue
 			}
-			continue
-		}
-		if name := text(info.Auth.GetAttribute(k.key)); name != "" {
-			return name
+			if info.Auth != nil || s.trusting {
+				return values[0], ""
+			}
+			unheard = k.key
+		case info.Auth != nil:
+			if name := text(info.Auth.GetAttribute(k.key)); name != "" {
+				return name, ""
+			}
 		}
 	}
-	return ""
+	return "", unheard
 }
 
 // text is what an authenticator says of a client, where that is one text.

@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/attrs"
 	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 )
 
@@ -69,8 +70,8 @@ type shape[T comparable, S slice[S, R], R resource[R]] struct {
 	empty     func() T
 	resources func(T) S
 	items     func(R) int
-	// each calls f with the attributes of every item and of its scope, until f says no.
-	each func(r R, f func(item, scope pcommon.Map) bool)
+	// each calls f with the attributes of every item and of its scope, until f says no, and reports whether it never did.
+	each func(r R, f func(item, scope pcommon.Map) bool) bool
 	// divide moves every item to where it belongs, of the same resource and scope.
 	divide func(r R, to func(item, scope pcommon.Map) R)
 }
@@ -79,6 +80,12 @@ type shape[T comparable, S slice[S, R], R resource[R]] struct {
 // where it is.
 func (s *shape[T, S, R]) split(r *router[T], data T, q *request[T]) {
 	rs := s.resources(data)
+	for i := range rs.Len() {
+		if s.isEmpty(rs.At(i)) { // a tenant is made for data: what has none costs nothing, and would take the places of others
+			rs.RemoveIf(s.isEmpty)
+			break
+		}
+	}
 	for i := range rs.Len() {
 		res := rs.At(i)
 		owner, name, why, known := r.ofResource(res.Resource().Attributes())
@@ -110,6 +117,12 @@ func (s *shape[T, S, R]) split(r *router[T], data T, q *request[T]) {
 	}
 }
 
+// isEmpty reports whether a resource has no items.
+func (s *shape[T, S, R]) isEmpty(r R) bool { return s.each(r, atOnce) }
+
+// atOnce says no to the first item. In a generic function it would be made anew for each call.
+func atOnce(_, _ pcommon.Map) bool { return false }
+
 // of is the data of a tenant's part.
 func (q *request[T]) of(owner *tenantOf[T], empty func() T) T {
 	if n := len(q.parts); n > 0 && q.parts[n-1].owner == owner {
@@ -139,9 +152,6 @@ func (s *shape[T, S, R]) soleOwner(r *router[T], res R) (owner *tenantOf[T], nam
 		owner = nil
 		return false
 	})
-	if first { // nothing is in it
-		return r.named("")
-	}
 	return owner, name, why
 }
 
@@ -179,17 +189,10 @@ func (s *shape[T, S, R]) markAll(data T, owner *tenantOf[T]) {
 	}
 }
 
-// mark writes on a resource whose it is.
+// mark writes on a resource whose it is, and leaves no other claim.
 func (t *tenantOf[T]) mark(r pcommon.Resource) {
 	if t.id == "" {
 		return // it goes nowhere
 	}
-	attrs := r.Attributes()
-	if v, ok := attrs.Get(labels.Tenant); ok {
-		if v.Type() != pcommon.ValueTypeStr || v.Str() != t.id {
-			v.SetStr(t.id)
-		}
-		return
-	}
-	attrs.PutStr(labels.Tenant, t.id)
+	attrs.Set(r.Attributes(), labels.Tenant, t.id)
 }

@@ -35,12 +35,13 @@ var tracesShape = &shape[ptrace.Traces, ptrace.ResourceSpansSlice, ptrace.Resour
 		}
 		return n
 	},
-	each: func(rs ptrace.ResourceSpans, f func(item, scope pcommon.Map) bool) {
+	each: func(rs ptrace.ResourceSpans, f func(item, scope pcommon.Map) bool) bool {
 		for _, ss := range rs.ScopeSpans().All() {
 			if !eachOf(ss.Spans(), ss.Scope().Attributes(), f) {
-				return
+				return false
 			}
 		}
+		return true
 	},
 	divide: divideSpans,
 }

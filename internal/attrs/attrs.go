@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attrs finds and hashes attributes.
+// Package attrs finds, sets and hashes attributes.
+//
+// A client can write a key more than once, though OTLP forbids it. The first copy counts, everywhere: Lookup finds it, as
+// pcommon.Map.Get does, and who sets or removes a key by which something is decided leaves no other copy for the next one to find.
 //
 // Keys are looked up where the most specific knowledge stands: in the point, then the scope, then the resource.
 // Hashes identify series; they do not depend on the order of attributes, allocate nothing for scalar values, and
@@ -10,6 +13,7 @@ package attrs
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -26,6 +30,31 @@ func Lookup(key string, point, scope, resource pcommon.Map) (pcommon.Value, bool
 	return resource.Get(key)
 }
 
+// Set writes a text under a key, and leaves no other copy of it.
+func Set(m pcommon.Map, key, value string) {
+	v, ok := m.Get(key)
+	if !ok {
+		m.PutStr(key, value)
+		return
+	}
+	if v.Type() != pcommon.ValueTypeStr || v.Str() != value {
+		v.SetStr(value)
+	}
+	seen := false
+	m.RemoveIf(func(k string, _ pcommon.Value) bool {
+		further := k == key && seen
+		seen = seen || k == key
+		return further
+	})
+}
+
+// Remove removes a key, every copy of it.
+func Remove(m pcommon.Map, key string) {
+	if _, ok := m.Get(key); ok {
+		m.RemoveIf(func(k string, _ pcommon.Value) bool { return k == key })
+	}
+}
+
 // Hash identifies a set of attributes. It is a sum over the pairs, so their order has no say.
 func Hash(m pcommon.Map) uint64 {
 	var sum uint64
@@ -37,10 +66,10 @@ func Hash(m pcommon.Map) uint64 {
 
 // HashWithout is the Hash of what is left of m without some keys.
 func HashWithout(m pcommon.Map, keys []string) uint64 {
-	sum := Hash(m)
-	for _, key := range keys {
-		if v, ok := m.Get(key); ok {
-			sum -= pair(xxhash.Sum64String(key), value(v))
+	var sum uint64
+	for k, v := range m.All() {
+		if !slices.Contains(keys, k) {
+			sum += pair(xxhash.Sum64String(k), value(v))
 		}
 	}
 	return sum

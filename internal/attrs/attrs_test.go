@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/attrs/attrstest"
 )
 
 func mapOf(t testing.TB, raw map[string]any) pcommon.Map {
@@ -34,6 +36,43 @@ func TestLookupTakesThePointBeforeTheScopeBeforeTheResource(t *testing.T) {
 	f("scope")
 	point.PutStr("k", "point")
 	f("point")
+}
+
+// Guarantees: a client that writes a key more than once has said what the first copy says, and whoever decides leaves one only.
+func TestOfAKeyThatStandsThereMoreThanOnceTheFirstCounts(t *testing.T) {
+	f := func(change func(pcommon.Map), want []string, pairs ...string) {
+		t.Helper()
+		m := attrstest.Map(pairs...)
+		change(m)
+		assert.Equal(t, want, attrstest.Pairs(m))
+	}
+	twice := []string{"a", "1", "k", "x", "b", "2", "k", "y", "k", "x"}
+	v, ok := Lookup("k", pcommon.NewMap(), attrstest.Map(twice...), pcommon.NewMap())
+	require.True(t, ok)
+	assert.Equal(t, "x", v.Str())
+	set := func(value string) func(pcommon.Map) { return func(m pcommon.Map) { Set(m, "k", value) } }
+	f(set("x"), []string{"a", "1", "k", "x", "b", "2"}, twice...)
+	f(set("z"), []string{"a", "1", "k", "z", "b", "2"}, twice...)
+	f(set("z"), []string{"a", "1", "k", "z"}, "a", "1")
+	f(set("z"), []string{"k", "z"}, "k", "")
+	remove := func(m pcommon.Map) { Remove(m, "k") }
+	f(remove, []string{"a", "1", "b", "2"}, twice...)
+	f(remove, []string{"a", "1"}, "a", "1")
+	f(remove, nil, "k", "x", "k", "x")
+	assert.Equal(t, Hash(attrstest.Map("a", "1", "b", "2")), HashWithout(attrstest.Map(twice...), []string{"k"}))
+
+	m := pcommon.NewMap()
+	m.PutInt("k", 1)
+	Set(m, "k", "1")
+	assert.Equal(t, map[string]any{"k": "1"}, m.AsRaw())
+}
+
+func TestSettingWhatIsThereAllocatesNothing(t *testing.T) {
+	m := attrstest.Map("a", "1", "k", "x", "b", "2")
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		Set(m, "k", "x")
+		Remove(m, "none")
+	}))
 }
 
 func TestHashDoesNotDependOnOrder(t *testing.T) {

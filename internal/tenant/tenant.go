@@ -57,7 +57,7 @@ func NewResolver(keys []string) (*Resolver, error) {
 
 // Of is the tenant of an item, "" where it is unknown. It is what the attribute says, Valid or not, and has the memory of
 // the batch. A tenant that stands on the resource was resolved on an earlier hop, and stays; the edge that takes data from
-// clients has to remove what they claim.
+// clients has to remove what they claim, every copy of it: of a key that stands there more than once, the first counts.
 func (r *Resolver) Of(point, scope, resource pcommon.Map) string {
 	if name := text(resource, labels.Tenant); name != "" {
 		return name

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/attrs/attrstest"
 )
 
 func resolver(t testing.TB, keys ...string) *Resolver {
@@ -60,6 +62,17 @@ func TestAPointChoosesNoTenant(t *testing.T) {
 	claimed := mapOf(t, map[string]any{"tenant": "other", "k8s.namespace.name": "other", "service.name": "other"})
 	assert.Empty(t, r.Of(claimed, claimed, none))
 	assert.Equal(t, "chat", r.Of(claimed, claimed, mapOf(t, map[string]any{"service.name": "chat"})))
+}
+
+// Guarantees: who writes a key more than once is taken at the first word, whoever asks.
+func TestOfAKeyThatStandsThereMoreThanOnceTheFirstCounts(t *testing.T) {
+	r := resolver(t, "point:customer.id", "service.name")
+	for _, resource := range []pcommon.Map{
+		attrstest.Map("tenant", "a", "tenant", "b", "service.name", "c"), attrstest.Map("tenant", "", "tenant", "b", "service.name", "a", "service.name", "c"),
+	} {
+		assert.Equal(t, "a", r.Of(none, none, resource))
+	}
+	assert.Equal(t, "a", r.Of(attrstest.Map("customer.id", "a", "customer.id", "b"), none, none))
 }
 
 func TestAPointIsAskedWhereAKeySaysSo(t *testing.T) {

@@ -129,7 +129,7 @@ func (b *batch) labelled(a pcommon.Map, f found) bool {
 				a.PutStr(key, b.using.labels[i][n])
 			}
 		}
-		a.Remove(missingTag) // of whoever labelled it
+		attrs.Remove(a, missingTag) // of whoever labelled it
 	}
 	b.addTenant(a, f)
 	b.counts.labelled[fromBefore]++

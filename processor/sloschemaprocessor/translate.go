@@ -46,7 +46,7 @@ func (b *batch) translate(a pcommon.Map, f found, s series) bool {
 	}
 	if !b.cfg.KeepDialectLabels {
 		for _, name := range kept[s.dialect] {
-			a.Remove(name)
+			attrs.Remove(a, name)
 		}
 	}
 	b.counts.labelled[fromDialect+source(s.dialect)]++
