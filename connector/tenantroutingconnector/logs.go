@@ -48,6 +48,7 @@ var logsSignal = &signal[plog.Logs]{
 	id:    pipeline.SignalLogs,
 	items: plog.Logs.LogRecordCount,
 	bytes: (&plog.ProtoMarshaler{}).LogsSize,
+	fit:   fitRecords,
 	clone: func(ld plog.Logs) plog.Logs {
 		c := logsShape.empty()
 		ld.CopyTo(c)

@@ -42,6 +42,7 @@ var metricsSignal = &signal[pmetric.Metrics]{
 	id:    pipeline.SignalMetrics,
 	items: pmetric.Metrics.DataPointCount,
 	bytes: (&pmetric.ProtoMarshaler{}).MetricsSize,
+	fit:   fitPoints,
 	clone: func(md pmetric.Metrics) pmetric.Metrics {
 		c := metricsShape.empty()
 		md.CopyTo(c)

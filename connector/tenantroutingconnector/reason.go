@@ -14,7 +14,7 @@ const (
 	overBytes
 	overSeries
 	queueFull
-	tooLarge    // a queue could not take it if it were empty
+	tooLarge    // a queue could not take it if it were empty, nor send it in parts
 	notTaken    // there is no queue, and what comes after did not take it
 	undelivered // the destination refused it for good, or it was tried for too long
 	reasons     // how many there are

@@ -35,6 +35,7 @@ type router[T comparable] struct {
 	targets map[pipeline.ID]*target[T]
 	own     *telemetry
 	now     func() time.Time
+	largest int // Config.largest
 
 	host  component.Host
 	store *store // nil without a storage
@@ -76,7 +77,7 @@ func newRouter[T comparable](set connector.Settings, cfg *Config, s *signal[T], 
 	}
 	from.trusting = cfg.TrustMetadata
 	r := &router[T]{
-		cfg: cfg, set: set, signal: s, source: from, mapping: newMapping(cfg.Mapping.Template, 4*cfg.MaxTenants), now: time.Now,
+		cfg: cfg, set: set, signal: s, source: from, mapping: newMapping(cfg.Mapping.Template, 4*cfg.MaxTenants), now: time.Now, largest: cfg.largest(),
 		targets: map[pipeline.ID]*target[T]{}, known: map[*tenantOf[T]]struct{}{}, room: make(chan struct{}, 1), tenants: readmostly.New[string, *tenantOf[T]](cfg.MaxTenants),
 	}
 	r.requests.New = func() any { return &request[T]{index: map[*tenantOf[T]]int{}} }
@@ -308,6 +309,12 @@ func (r *router[T]) send(ctx context.Context, p *part[T], now time.Time) error {
 	if t.series != nil {
 		if n := r.signal.series(p.data, t.series, now); n > 0 {
 			r.dropped(t, overSeries, n)
+			p.items -= n
+		}
+	}
+	if r.largest > 0 && r.signal.bytes(p.data) > r.largest {
+		if n := r.signal.fit(p.data, r.largest); n > 0 {
+			r.dropped(t, tooLarge, n)
 			p.items -= n
 		}
 	}

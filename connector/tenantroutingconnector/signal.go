@@ -17,6 +17,7 @@ type signal[T comparable] struct {
 	id      pipeline.Signal
 	items   func(T) int
 	bytes   func(T) int
+	fit     func(T, int) int // removes items that are larger than so many bytes, and returns how many
 	clone   func(T) T
 	split   func(*router[T], T, *request[T])
 	join    func(T, []part[T])

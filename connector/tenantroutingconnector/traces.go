@@ -50,6 +50,7 @@ var tracesSignal = &signal[ptrace.Traces]{
 	id:    pipeline.SignalTraces,
 	items: ptrace.Traces.SpanCount,
 	bytes: (&ptrace.ProtoMarshaler{}).TracesSize,
+	fit:   fitSpans,
 	clone: func(td ptrace.Traces) ptrace.Traces {
 		c := tracesShape.empty()
 		td.CopyTo(c)
