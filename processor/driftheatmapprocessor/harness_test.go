@@ -290,15 +290,15 @@ func traffic(r *rand.Rand, n int, median float64) (values []float64) {
 	return values
 }
 
-// constants are n values that are the same, as points of a gauge: each stands for itself.
+// constants are n values that are the same, as points of a gauge, one a second at most: each stands for itself.
 func constants(window int, n int, v float64, attributes map[string]any) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 	m.SetName(ttft)
 	points := m.SetEmptyGauge().DataPoints()
-	for range n {
+	for i := range n {
 		p := points.AppendEmpty()
-		p.SetTimestamp(pcommon.NewTimestampFromTime(at(window)))
+		p.SetTimestamp(pcommon.NewTimestampFromTime(at(window).Add(time.Duration(i) * min(time.Second, 3*time.Minute/time.Duration(n)))))
 		p.SetDoubleValue(v)
 		_ = p.Attributes().FromRaw(attributes)
 	}
