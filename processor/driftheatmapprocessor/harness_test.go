@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -116,13 +117,22 @@ func newRigOn(t testing.TB, h *host, configure func(*Config)) *rig {
 	require.NoError(t, err)
 	r := &rig{engine: e, t: t, tel: tel, host: h, clock: t0.Add(24 * time.Hour), metrics: new(consumertest.MetricsSink)}
 	e.now = func() time.Time { return r.clock }
-	e.metrics = r.metrics
-	e.open.Store(true)
+	r.leaveBy(r.metrics)
 	require.NoError(t, r.prepare(h))
 	r.known, err = r.restore(t.Context(), h)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
 	return r
+}
+
+// leaveBy makes the results leave by other consumers, which have started.
+func (r *rig) leaveBy(all ...consumer.Metrics) {
+	r.outputs = nil
+	for _, to := range all {
+		out := &output{to: to}
+		out.open.Store(true)
+		r.outputs = append(r.outputs, out)
+	}
 }
 
 // send hears a batch and tells what follows from it.
