@@ -259,20 +259,19 @@ func TestWhatIsAccusedIsNotNormal(t *testing.T) {
 	require.NoError(t, err)
 	c := new(Cell)
 	i := int64(0)
-	f := func(a Accused, v float64, windows int) {
+	f := func(accused bool, v float64, windows int) {
 		for range windows {
-			c.Accuse(a)
+			c.Accuse(accused)
 			j.Close(c, i*window, constant(v, 1000))
 			i++
 		}
 	}
-	f(Suspected, 0.3, 1)
-	f(Convicted, 0.3, 20)
+	f(true, 0.3, 20)
 	assert.Zero(t, c.windows)
 	assert.InEpsilon(t, 0.3, c.dynamic.hist.quantile(0.95), 0.02, "what a cell begins with is what is normal for it now")
-	f(Convicted, 0.9, 20)
+	f(true, 0.9, 20)
 	assert.InEpsilon(t, 0.3, c.dynamic.hist.quantile(0.95), 0.02)
-	f(NotAccused, 0.2, 12)
+	f(false, 0.2, 12)
 	assert.Equal(t, uint16(12), c.windows)
 	assert.InEpsilon(t, 0.2, c.frozen.hist.quantile(0.95), 0.02)
 }

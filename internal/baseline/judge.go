@@ -83,23 +83,12 @@ type Cell struct {
 	last    float64 // observed in the newest of them
 	worst   float64 // that two of them in a row were at least as bad as
 	verdict verdict
-	accused Accused // by the window that closes
+	accused bool // of being degraded, by others than the judge
 }
 
-// Accused is what a comparison with another version says of a cell: that is no part of what is normal, be the promise kept or not.
-type Accused uint8
-
-const (
-	// NotAccused: nothing.
-	NotAccused Accused = iota
-	// Suspected: that it is worse, in this window.
-	Suspected
-	// Convicted: that it is degraded.
-	Convicted
-)
-
-// Accuse says so before the window is closed. It holds until something else is said.
-func (c *Cell) Accuse(a Accused) { c.accused = a }
+// Accuse says whether a comparison with another version has found the cell degraded, so that a window which is closed then is no part of
+// what is normal, be the promise kept or not. It holds until something else is said.
+func (c *Cell) Accuse(degraded bool) { c.accused = degraded }
 
 // Result is what a window says, beside what was normal before it.
 type Result struct {
@@ -141,7 +130,7 @@ func (j *Judge) Close(c *Cell, end int64, w *sketch.Distribution) Result {
 // so is what a cell began with, whatever was promised.
 func (j *Judge) learn(c *Cell, r Result, f findings) {
 	t := &j.options.Thresholds
-	degraded := f.static.beyond(t.Degraded, t.Chance) || c.verdict.state == Degraded && f.static.effect > 0 || c.accused == Convicted
+	degraded := f.static.beyond(t.Degraded, t.Chance) || c.verdict.state == Degraded && f.static.effect > 0 || c.accused
 	if !f.known || !degraded || !f.dynamic.beyond(t.Drifting, t.Chance) {
 		c.dynamic.Merge(j.options.Decay, &j.window)
 	}
@@ -153,7 +142,7 @@ func (j *Judge) learn(c *Cell, r Result, f findings) {
 
 // isReference reports whether a window is one of those that the frozen baseline is made of.
 func (j *Judge) isReference(c *Cell, r Result, f findings) bool {
-	return !math.IsNaN(r.Observed.Value) && int(c.windows) < j.options.Reference && c.verdict.state != Degraded && !f.static.beyond(0, doubt) && !f.open && c.accused == NotAccused
+	return !math.IsNaN(r.Observed.Value) && int(c.windows) < j.options.Reference && c.verdict.state != Degraded && !f.static.beyond(0, doubt) && !f.open && !c.accused
 }
 
 // seen notes what was observed in a window of the reference.

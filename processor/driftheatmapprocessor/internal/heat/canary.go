@@ -147,18 +147,6 @@ func (c *Cell) accuse(r *twosample.Result, o *twosample.Options) {
 	}
 }
 
-// accusation is what the comparisons say of what the cell is.
-func (k *canary) accusation() baseline.Accused {
-	switch {
-	case k.degraded:
-		return baseline.Convicted
-	case k.worse > 0:
-		return baseline.Suspected
-	default:
-		return baseline.NotAccused
-	}
-}
-
 // sentence is the state of a cell that would have another without the comparisons.
 func (k *canary) sentence(s baseline.State) baseline.State {
 	switch {

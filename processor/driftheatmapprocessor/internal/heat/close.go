@@ -121,7 +121,7 @@ func (p *promise) close(end int64) {
 		if a == nil {
 			continue
 		}
-		c.normal.Accuse(c.canary.accusation())
+		c.normal.Accuse(c.canary.degraded)
 		if ratio {
 			g, n := p.share(a)
 			good, total = good+g, total+n
