@@ -112,7 +112,7 @@ func TestNoVerdictContradictsTheValues(t *testing.T) {
 		if rapid.Bool().Draw(t, "higher") {
 			p.Quantile, p.HigherIsBetter = 0.05, true
 		}
-		v := rapid.Float64Range(0.01, 10).Draw(t, "value")
+		v := rapid.Float64Range(0.01, 10).Filter(func(v float64) bool { return v != p.Objective }).Draw(t, "value")
 		j, err := NewJudge(DefaultOptions(), p)
 		require.NoError(t, err)
 		var c Cell
@@ -129,20 +129,48 @@ func TestNoVerdictContradictsTheValues(t *testing.T) {
 	})
 }
 
-// Guarantees: counting by index is counting by boundaries.
+// Guarantees: counting by index is counting by boundaries, but for the bucket that ends at one: that holds it.
 func TestWhatLiesBeyondIsCounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d sketch.Distribution
 		for range rapid.IntRange(1, 40).Draw(t, "values") {
 			d.Observe(rapid.Float64Range(-50, 50).Draw(t, "value"), 1)
 		}
-		x := rapid.Float64Range(-60, 60).Draw(t, "x")
+		x := rapid.Float64Range(-60, 60).Filter(func(x float64) bool { return x != 0 && math.Abs(math.Remainder(math.Log2(math.Abs(x)), 1.0/32)) > 1e-6 }).Draw(t, "x")
 		d.Exponential(func(e *sketch.Exponential) {
 			split, n := e.AtMost(x), e.Count()
 			require.Equal(t, n-split.Possible, beyond(e, x, false))
 			require.Equal(t, split.Certain, beyond(e, x, true))
 		})
 	})
+	d := constant(4, 1)
+	d.Observe(-4, 2)
+	d.Observe(0, 4)
+	d.Exponential(func(e *sketch.Exponential) {
+		for x, want := range map[float64][2]uint64{4: {0, 6}, 0: {1, 2}, -4: {5, 0}} {
+			assert.Equal(t, want, [2]uint64{beyond(e, x, false), beyond(e, x, true)}, "beyond %v", x)
+		}
+	})
+}
+
+// Scenario: a promise is missed for hours by a share that no window is certain of, but for what buckets that the objective cuts may
+// hold. Guarantees: what those hold is no evidence, however long it lasts.
+func TestWhatBucketsLeaveOpenDoesNotAddUp(t *testing.T) {
+	f := func(want State, certain, open uint64) {
+		t.Helper()
+		j, c := judge(t, Promise{Quantile: 0.95, Objective: 0.6}), new(Cell)
+		var got Result
+		for i := range int64(100) {
+			d := new(sketch.Distribution)
+			d.AddExplicit(wide, []uint64{0, 0, 1000 - certain - open, open, certain, 0, 0})
+			got = j.Close(c, i*window, d)
+		}
+		require.Equal(t, want, got.State)
+	}
+	f(OK, 48, 14)
+	f(OK, 51, 14)
+	f(Drifting, 61, 4)
+	f(OK, 45, 17)
 }
 
 // Scenario: nothing is promised, or less. Guarantees: a promise that is broken is degraded, and one that is kept is ok.

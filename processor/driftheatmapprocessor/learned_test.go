@@ -31,7 +31,7 @@ func TestAnEditedTargetStillSeesDrift(t *testing.T) {
 		for n := range 40 {
 			median := 0.08
 			if n >= 25 {
-				median = 0.12
+				median = 0.1 // whose P95 is below what was the P99
 			}
 			if n == 15 {
 				r = edit(r, of("0.95"))
@@ -152,4 +152,26 @@ func TestResultsOfANamedProcessorCarryItsName(t *testing.T) {
 	}
 	f(nil, "")
 	f("drift_heatmap/slow", "slow")
+}
+
+// Guarantees: a promise of less than nothing keeps its baselines while it is one: they hold what lies on the objective's side of zero.
+func TestAPromiseThatCrossesZeroBeginsAnew(t *testing.T) {
+	of := func(objective string) string {
+		return sloOf("margin", "llm:chat:margin:p95", `thresholdMetric: {metricSource: {type: opentelemetry, spec: {metric: "vllm:time_to_first_token_seconds", range: [-1000, 1000]}}}`,
+			"{op: gte, value: "+objective+", target: 0.95}")
+	}
+	r := newRig(t, of("-10"), nil)
+	f := func(cells int, objective string) {
+		t.Helper()
+		r.host.catalog = parse(t, of(objective))
+		r.wait(0)
+		assert.Equal(t, cells, r.heat.Len())
+	}
+	for n := range 3 {
+		r.send(constants(n, 400, -50, eu))
+	}
+	assert.Equal(t, "degraded", r.state("cloud.region", "eu"))
+	assert.InEpsilon(t, -50, r.last("slo.drift.baseline", "baseline", "dynamic"), 0.022)
+	f(1, "-20")
+	f(0, "20")
 }
