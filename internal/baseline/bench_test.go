@@ -61,7 +61,7 @@ func BenchmarkUpdate(b *testing.B) {
 	windows := lately()
 	j, c, at := steady(b, windows)
 	loop(b, func() {
-		j.window.set(at*window, windows[at%16])
+		j.window.set(at*window, windows[at%16], false)
 		c.dynamic.Merge(j.options.Decay, &j.window)
 		at++
 	})
@@ -69,7 +69,7 @@ func BenchmarkUpdate(b *testing.B) {
 
 func BenchmarkFit(b *testing.B) {
 	var d Decayed
-	d.set(0, traffic(rand.New(rand.NewPCG(1, 0)), 200, 0.15, 0.3))
+	d.set(0, traffic(rand.New(rand.NewPCG(1, 0)), 200, 0.15, 0.3), false)
 	b.Run("newton", func(b *testing.B) {
 		loop(b, func() { FitGamma(d.sum/d.n, d.sumLog/d.n) })
 	})

@@ -41,8 +41,8 @@ func (d Decay) over(span int64) float64 {
 // Samples is how many values of today the decayed ones are worth.
 func (d *Decayed) Samples() float64 { return d.n }
 
-// set makes d the window that ended at end.
-func (d *Decayed) set(end int64, w *sketch.Distribution) {
+// set makes d the window that ended at end, mirrored at zero where what matters lies below: what is not above zero is not told apart.
+func (d *Decayed) set(end int64, w *sketch.Distribution, mirrored bool) {
 	d.hist.reset()
 	*d = Decayed{at: end, hist: d.hist}
 	w.Explicit(func(bounds []float64, counts []uint64) {
@@ -59,25 +59,29 @@ func (d *Decayed) set(end int64, w *sketch.Distribution) {
 			if i < len(bounds) {
 				hi = bounds[i]
 			}
+			if mirrored {
+				lo, hi = -hi, -lo
+			}
 			d.add(lo, hi, float64(n))
 		}
 	})
 	w.Exponential(func(e *sketch.Exponential) {
-		factor := e.Factor
-		if factor == 0 {
-			factor = 1
-		}
+		factor := factor(e)
 		if n := e.ZeroCount; n > 0 {
 			d.add(0, 0, float64(n))
 		}
-		for _, n := range e.Negative.Counts { // nothing that is promised is below zero; what is counts as zero
+		above, below := &e.Positive, &e.Negative
+		if mirrored {
+			above, below = below, above
+		}
+		for _, n := range below.Counts {
 			d.add(0, 0, float64(n))
 		}
-		for i, n := range e.Positive.Counts {
+		for i, n := range above.Counts {
 			if n == 0 {
 				continue
 			}
-			at := e.Positive.Offset + int32(i)
+			at := above.Offset + int32(i)
 			if e.Scale >= maxScale && factor == 1 {
 				d.addBucket(at, e.Scale, float64(n))
 				continue

@@ -18,9 +18,12 @@ const (
 	Histogram
 	// Fitted: the quantile of a Gamma distribution that demonstrably fits.
 	Fitted
+	// Open: the quantile of what was observed, interpolated in a wide bucket that the objective cuts, so that it cannot be told on
+	// which side of it most values lie.
+	Open
 )
 
-func (m Method) String() string { return [...]string{"insufficient", "histogram", "gamma"}[m] }
+func (m Method) String() string { return [...]string{"insufficient", "histogram", "gamma", "open"}[m] }
 
 // Estimate is a quantile, or why there is none.
 type Estimate struct {

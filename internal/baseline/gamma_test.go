@@ -61,7 +61,7 @@ func TestAFitOfBucketsIsThatOfTheValues(t *testing.T) {
 			raw.Observe(v, 1)
 		}
 		var d Decayed
-		d.set(0, &raw)
+		d.set(0, &raw, false)
 		require.InDelta(t, want.N, d.n, 0)
 		assert.InEpsilon(t, want.Mean, d.sum/d.n, 5e-3)
 		assert.InDelta(t, want.MeanLog, d.sumLog/d.n, 1e-2)

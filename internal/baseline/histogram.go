@@ -10,6 +10,8 @@ import (
 const (
 	// maxScale is the finest resolution: 32 buckets an octave, each 2.2 % wide, so that its middle is at most 1.1 % off.
 	maxScale = 5
+	// base is the width of a bucket at maxScale.
+	base = 1.0218971486541166
 	// minScale is where all floats fit into maxBuckets.
 	minScale = -2
 	// maxIndex is further than any float's index at maxScale.
@@ -32,10 +34,11 @@ type histogram struct {
 }
 
 // add spreads a weight evenly over (lo, hi]. Explicit buckets, which are wider, keep their distribution function so: it is
-// linear inside of them, as Prometheus's histogram_quantile takes it. An open end counts at the boundary.
+// linear inside of them, as Prometheus's histogram_quantile takes it. An open end counts in the first bucket beyond its boundary.
 func (h *histogram) add(lo, hi, weight float64) {
 	if math.IsInf(hi, 1) {
-		hi = lo
+		hi = min(lo*base, math.MaxFloat64)
+		lo = hi
 	}
 	if !(hi > 0) {
 		h.low += float32(weight)
@@ -244,6 +247,9 @@ func (h *histogram) above(x float64) float64 {
 			sum -= float64(h.low)
 		}
 		return sum
+	}
+	if math.IsInf(x, 1) {
+		return 0
 	}
 	at := int(math.Ceil(h.position(x))) - 1 - int(h.offset) // the bucket of x
 	var sum float64

@@ -51,6 +51,7 @@ func DefaultOptions() Options {
 type Judge struct {
 	options Options
 	promise Promise
+	kept    Promise // as the baselines keep it: mirrored at zero where the objective is below
 	window  Decayed // scratch
 }
 
@@ -70,7 +71,7 @@ func NewJudge(o Options, p Promise) (*Judge, error) {
 	case math.IsNaN(p.Objective) || math.IsInf(p.Objective, 0):
 		return nil, fmt.Errorf("objective: %v is not a finite number", p.Objective)
 	}
-	return &Judge{options: o, promise: p}, nil
+	return &Judge{options: o, promise: p, kept: p.mirrored()}, nil
 }
 
 // Cell is what is remembered of one promise in one combination of dimensions. The zero value is empty.
@@ -82,44 +83,55 @@ type Cell struct {
 	last    float64 // observed in the newest of them
 	worst   float64 // that two of them in a row were at least as bad as
 	verdict verdict
+	accused bool // of being degraded, by others than the judge
 }
+
+// Accuse says whether a comparison with another version has found the cell degraded, so that a window which is closed then is no part of
+// what is normal, be the promise kept or not. It holds until something else is said.
+func (c *Cell) Accuse(degraded bool) { c.accused = degraded }
 
 // Result is what a window says, beside what was normal before it.
 type Result struct {
 	Observed, Dynamic, Frozen Estimate
 	Static                    float64 // the objective
-	Deviation                 float64 // (observed − static) / static, NaN where not known
-	Drift                     float64 // (dynamic − static) / static, NaN where not known
+	Deviation                 float64 // (observed − static) / static, NaN where not known or open
+	Drift                     float64 // (dynamic − static) / static, NaN where not known or open
 	State                     State
+	Open                      Span   // about the objective, of values of which it matters and cannot be told whether they keep it
 	Shares                    Shares // where the promise wants them
 }
 
 // Close takes a window in that ended at end, and says what it means. The baselines of the result are those of before the
 // window, so that it is not compared with itself. An empty window is no news: nothing but time passes.
 func (j *Judge) Close(c *Cell, end int64, w *sketch.Distribution) Result {
-	j.window.set(end, w)
+	j.window.set(end, w, j.promise.Objective < 0)
 	r := j.before(c, end)
 	r.Observed = j.observed(w)
+	b := brokenIn(w, j.promise)
 	if j.promise.Shares {
 		r.Shares = j.shares(c)
+		r.Shares.Bad, r.Shares.Open = float64(b.bad), float64(b.open)
 	}
 	var found findings
 	if r.Observed.Known() {
-		found = findings{known: true, unseen: j.unseen(c, r), static: j.againstObjective(&j.window, r.Observed), lasting: j.againstObjective(&c.dynamic, r.Dynamic),
+		found = findings{known: true, unseen: j.unseen(c, r), lasting: j.lasting(c, r.Dynamic, b.span),
 			dynamic: j.against(&c.dynamic, r.Observed.Value, r.Dynamic), frozen: j.against(&c.frozen, r.Observed.Value, r.Frozen)}
+		if found.static, found.open = j.againstObjective(b, r.Observed); found.open {
+			r.Observed.Method, r.Open = Open, b.span
+		}
 	}
 	r = j.conclude(c, r, found)
 	j.learn(c, r, found)
 	return r
 }
 
-// learn adds the window to the baselines that it is part of: what misses the promise is not what it was once, and what is degraded
-// and worse than what was normal is not normal. The latter is forgotten meanwhile, so that what stays becomes normal in the end; and
+// learn adds the window to the baselines that it is part of: what misses the promise, or may do so, or is accused, is not what it was
+// once, and what is degraded and worse than what was normal is not normal. The latter is forgotten meanwhile, so that what stays becomes normal in the end; and
 // so is what a cell began with, whatever was promised.
 func (j *Judge) learn(c *Cell, r Result, f findings) {
-	degraded := c.verdict.state == Degraded
 	t := &j.options.Thresholds
-	if !f.known || !f.dynamic.beyond(t.Drifting, t.Chance) || !f.static.beyond(t.Degraded, t.Chance) && !(degraded && f.static.effect > 0) {
+	degraded := f.static.beyond(t.Degraded, t.Chance) || c.verdict.state == Degraded && f.static.effect > 0 || c.accused
+	if !f.known || !degraded || !f.dynamic.beyond(t.Drifting, t.Chance) {
 		c.dynamic.Merge(j.options.Decay, &j.window)
 	}
 	if j.isReference(c, r, f) {
@@ -130,7 +142,7 @@ func (j *Judge) learn(c *Cell, r Result, f findings) {
 
 // isReference reports whether a window is one of those that the frozen baseline is made of.
 func (j *Judge) isReference(c *Cell, r Result, f findings) bool {
-	return !math.IsNaN(r.Observed.Value) && int(c.windows) < j.options.Reference && c.verdict.state != Degraded && !f.static.beyond(0, doubt)
+	return !math.IsNaN(r.Observed.Value) && int(c.windows) < j.options.Reference && c.verdict.state != Degraded && !f.static.beyond(0, doubt) && !f.open && !c.accused
 }
 
 // seen notes what was observed in a window of the reference.
@@ -157,18 +169,52 @@ const doubt = 0.05
 // keep forgets nothing.
 var keep = Decay{Factor: 1, Window: time.Minute}
 
-// againstObjective compares the window, or what was normal, with what was promised, which is known exactly. Decayed values are taken
-// for as many as they weigh, though there are more and less is up to chance: so it errs on the side of not being certain.
-func (j *Judge) againstObjective(d *Decayed, e Estimate) finding {
+// againstObjective compares the window with what was promised, which is known exactly. That it is missed is counted; by how much may
+// be interpolated. It is open where what may be a miss is beyond chance, and what certainly is one is not.
+func (j *Judge) againstObjective(b broken, observed Estimate) (f finding, open bool) {
+	p, n := j.promise, round(j.window.n)
+	f = finding{effect: p.worse(observed.Value, p.Objective), chance: twosample.Binomial(b.bad, n, p.badShare())}
+	if most := j.options.Chance; b.open > 0 && f.chance >= most && twosample.Binomial(b.bad+b.open, n, p.badShare()) < most {
+		return finding{}, true
+	}
+	if float64(b.bad) > p.badShare()*float64(n)*(1+rounding) {
+		f.effect = max(f.effect, math.SmallestNonzeroFloat64) // as much as the last boundary tells
+	} else {
+		f.effect = min(f.effect, 0)
+	}
+	return f, false
+}
+
+// lasting compares what was normal with what was promised: beyond what the window's buckets leave open about the objective, as those
+// of before it do. Decayed values are taken for as many as they weigh, though there are more and less is up to chance: so it errs on
+// the side of not being certain.
+func (j *Judge) lasting(c *Cell, e Estimate, open Span) finding {
 	if !e.Known() {
 		return finding{}
 	}
-	p := j.promise
-	n := round(d.n)
-	return finding{
-		effect: p.worse(e.Value, p.Objective),
-		chance: twosample.Binomial(min(round(d.beyond(p.Objective, p)), n), n, p.badShare()),
+	p, d, edge := j.promise, &c.dynamic, open.Hi
+	if p.HigherIsBetter {
+		edge = open.Lo
 	}
+	n := round(d.n)
+	return finding{effect: p.worse(e.Value, p.Objective), chance: twosample.Binomial(min(round(j.beyond(d, edge)), n), n, p.badShare())}
+}
+
+// beyond is the weight of what lies on the wrong side of x.
+func (j *Judge) beyond(d *Decayed, x float64) float64 {
+	if j.promise.Objective < 0 {
+		x = -x
+	}
+	return d.beyond(x, j.kept)
+}
+
+// estimate is the promised quantile of what is kept.
+func (j *Judge) estimate(d *Decayed) Estimate {
+	e := d.estimate(j.kept.Quantile, j.options.MinSamples)
+	if j.promise.Objective < 0 {
+		e.Value = -e.Value
+	}
+	return e
 }
 
 // against compares the window with a baseline. That of a few values is not known well, so the test knows both sizes. Both
@@ -177,11 +223,10 @@ func (j *Judge) against(reference *Decayed, observed float64, e Estimate) findin
 	if !e.Known() {
 		return finding{}
 	}
-	p := j.promise
 	n, all := round(j.window.n), round(reference.n)
 	return finding{
-		effect: p.worse(observed, e.Value),
-		chance: twosample.Fisher(min(round(j.window.beyond(e.Value, p)), n), n, min(round(reference.beyond(e.Value, p)), all), all),
+		effect: j.promise.worse(observed, e.Value),
+		chance: twosample.Fisher(min(round(j.beyond(&j.window, e.Value)), n), n, min(round(j.beyond(reference, e.Value)), all), all),
 	}
 }
 
@@ -191,9 +236,9 @@ func round(x float64) uint64 { return uint64(math.Round(max(x, 0))) }
 func (j *Judge) before(c *Cell, end int64) Result {
 	p, o := j.promise, &j.options
 	j.begin(c, end)
-	r := Result{Static: p.Objective, Dynamic: c.dynamic.estimate(p.Quantile, o.MinSamples), Frozen: unknown}
+	r := Result{Static: p.Objective, Dynamic: j.estimate(&c.dynamic), Frozen: unknown}
 	if int(c.windows) >= o.Reference {
-		r.Frozen = c.frozen.estimate(p.Quantile, o.MinSamples)
+		r.Frozen = j.estimate(&c.frozen)
 	}
 	return r
 }
@@ -217,7 +262,7 @@ var unknown = Estimate{Value: math.NaN()}
 // there are too few values for that.
 func (j *Judge) observed(w *sketch.Distribution) Estimate {
 	q := j.promise.Quantile
-	e := j.window.estimate(q, j.options.MinSamples)
+	e := j.estimate(&j.window)
 	if e.Method != Histogram {
 		return e
 	}
@@ -254,13 +299,20 @@ func bucketOf(w *sketch.Distribution, q float64) (lo, hi float64, ok bool) {
 
 // conclude completes a result whose observed value and baselines are known.
 func (j *Judge) conclude(c *Cell, r Result, found findings) Result {
-	r.Deviation = relative(r.Observed.Value, r.Static)
-	r.Drift = relative(r.Dynamic.Value, r.Static)
+	r.Relate()
 	r.State = c.verdict.next(&j.options.Thresholds, found)
 	return r
 }
 
-// relative is how far v is from of, as a share of it.
+// Relate says how far what was observed and what was normal are from the objective, where that can be told.
+func (r *Result) Relate() {
+	r.Deviation, r.Drift = math.NaN(), math.NaN()
+	if r.Observed.Method != Open {
+		r.Deviation, r.Drift = relative(r.Observed.Value, r.Static), relative(r.Dynamic.Value, r.Static)
+	}
+}
+
+// relative is how far v is from of, as a share of it; NaN of nothing.
 func relative(v, of float64) float64 {
 	if of == 0 {
 		return math.NaN()
@@ -276,13 +328,28 @@ func (p Promise) better(a, b float64) float64 {
 	return min(a, b)
 }
 
-// worse is by how much v is worse than of, as a share of it; negative when it is better.
+// worse is by how much v is worse than of, as a share of it; negative when it is better. Of nothing, it is a share of what is promised,
+// and where that is nothing, too, any number is infinitely more.
 func (p Promise) worse(v, of float64) float64 {
-	d := relative(v, of)
+	d, share := v-of, math.Abs(of)
 	if p.HigherIsBetter {
-		return -d
+		d = -d
 	}
-	return d
+	if share == 0 {
+		share = math.Abs(p.Objective)
+	}
+	if d == 0 {
+		return 0
+	}
+	return d / share
+}
+
+// mirrored is the promise about the negative values where the objective is below zero: what is kept of values is above it.
+func (p Promise) mirrored() Promise {
+	if p.Objective < 0 {
+		p.Objective, p.Quantile, p.HigherIsBetter = -p.Objective, 1-p.Quantile, !p.HigherIsBetter
+	}
+	return p
 }
 
 // badShare is the share of values that the promise allows beyond its objective.

@@ -7,8 +7,12 @@ import "math"
 // Share is how many of some events were good. Those of a baseline weigh less than one.
 type Share struct{ Good, Total float64 }
 
-// Shares are those of a window and of its baselines, zero where there is no baseline yet: what a composite is made of.
-type Shares struct{ Observed, Dynamic, Frozen Share }
+// Shares are those of a window and of its baselines, zero where there is no baseline yet: what a composite is made of. Of the window's
+// events, Bad were certainly bad, and Open more may have been.
+type Shares struct {
+	Observed, Dynamic, Frozen Share
+	Bad, Open                 float64
+}
 
 // Part is a promise that a composite is made of. The weights of all parts add up to 1.
 type Part struct {
@@ -19,6 +23,7 @@ type Part struct {
 // shares are those of the window, and of the baselines before it.
 func (j *Judge) shares(c *Cell) Shares {
 	s := Shares{Observed: j.good(&j.window), Dynamic: j.good(&c.dynamic)}
+	s.Bad = s.Observed.Total - s.Observed.Good
 	if int(c.windows) >= j.options.Reference {
 		s.Frozen = j.good(&c.frozen)
 	}
@@ -30,7 +35,7 @@ func (j *Judge) good(d *Decayed) Share {
 	if j.promise.Quantile == 0 { // sum is that of good events
 		return Share{d.sum, d.n}
 	}
-	return Share{min(max(d.n-d.beyond(j.promise.Objective, j.promise), 0), d.n), d.n}
+	return Share{min(max(d.n-j.beyond(d, j.promise.Objective), 0), d.n), d.n}
 }
 
 // CloseMixed says what a window means for a composite: a promise about the mean of its parts' shares of good events, each by its
@@ -58,8 +63,14 @@ func (j *Judge) CloseMixed(c *Cell, parts []Part) Result {
 	var found findings
 	if r.Observed.Known() {
 		found = findings{
-			known: true, unseen: j.unseen(c, r), static: against(r.Static, variance), lasting: compare(r.Static, r.Dynamic.Value, dynamic),
+			known: true, unseen: j.unseen(c, r), lasting: compare(r.Static, r.Dynamic.Value, dynamic),
 			dynamic: against(r.Dynamic.Value, variance+dynamic), frozen: against(r.Frozen.Value, variance+frozen),
+		}
+		best, wide := j.mixed(parts, func(p *Part) Share { return Share{p.Observed.Total - p.Bad, p.Observed.Total} })
+		found.static = compare(r.Static, best.Value, wide)
+		least, wide := j.mixed(parts, func(p *Part) Share { return Share{max(p.Observed.Total-p.Bad-p.Open, 0), p.Observed.Total} })
+		if most := j.options.Chance; found.static.chance >= most && compare(r.Static, least.Value, wide).chance < most {
+			found.static, found.open, r.Observed.Method = finding{}, true, Open
 		}
 	}
 	known := r.Frozen.Known()

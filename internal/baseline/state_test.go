@@ -96,13 +96,13 @@ func TestDecayIsTiedToTime(t *testing.T) {
 		at := rapid.Int64Range(0, 100).Draw(t, "at") * window
 		gap := rapid.Int64Range(0, 100).Draw(t, "gap")
 		var one, many, reversed, w Decayed
-		w.set(at, first)
+		w.set(at, first, false)
 		one.Merge(by, &w)
 		many.Merge(by, &w)
 		for i := range gap {
 			many.advance(by, at+i*window)
 		}
-		w.set(at+gap*window, second)
+		w.set(at+gap*window, second, false)
 		one.Merge(by, &w)
 		many.Merge(by, &w)
 		one.advance(by, w.at) // an empty window did not
@@ -111,13 +111,13 @@ func TestDecayIsTiedToTime(t *testing.T) {
 
 		if first.Count() > 0 && second.Count() > 0 {
 			reversed.Merge(by, &w)
-			w.set(at, first)
+			w.set(at, first, false)
 			reversed.Merge(by, &w)
 			near(t, &one, &reversed)
 		}
 	})
 	var d, w Decayed
-	w.set(0, constant(1, 1000))
+	w.set(0, constant(1, 1000), false)
 	d.Merge(by, &w)
 	d.advance(by, 34*window)
 	assert.InDelta(t, 500, d.n, 5, "the half-life is 34 windows")
@@ -134,7 +134,7 @@ func TestMergedBaselinesAreTheWhole(t *testing.T) {
 			if d.Count() == 0 {
 				continue
 			}
-			w.set(i*window, d)
+			w.set(i*window, d, false)
 			whole.Merge(by, &w)
 			if rapid.Bool().Draw(t, "where") {
 				a.Merge(by, &w)

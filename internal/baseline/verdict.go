@@ -6,7 +6,8 @@ package baseline
 type State uint8
 
 const (
-	// InsufficientData: the last window has no answer. What was known before is held, not forgotten.
+	// InsufficientData: the last window has no answer, or one that leaves open whether the promise is kept. What was known before is
+	// held, not forgotten.
 	InsufficientData State = iota
 	// OK: as promised and as it was.
 	OK
@@ -56,6 +57,7 @@ func (f finding) beyond(threshold, level float64) bool {
 // findings are a window against all references.
 type findings struct {
 	known                   bool
+	open                    bool // it cannot be told whether the promise is kept
 	unseen                  bool // worse than at any time of the reference, if there is one: a rhythm is no drift
 	static, dynamic, frozen finding
 	lasting                 finding // the dynamic baseline against the objective: many windows may know what one does not
@@ -67,7 +69,7 @@ type verdict struct {
 	worse, better uint8
 }
 
-// next takes one window's findings in.
+// next takes one window's findings in. Where it cannot be told whether the promise is kept, that is no ok.
 func (v *verdict) next(t *Thresholds, f findings) State {
 	if !f.known {
 		return InsufficientData
@@ -89,6 +91,9 @@ func (v *verdict) next(t *Thresholds, f findings) State {
 		}
 	default:
 		v.worse, v.better = 0, 0
+	}
+	if f.open && v.state == OK {
+		return InsufficientData
 	}
 	return v.state
 }

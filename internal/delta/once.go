@@ -45,6 +45,9 @@ func (o *Once) Seen(start, at, closed int64) bool {
 	return false
 }
 
+// Forgotten reports whether it is not known any more whether there was a point of a time: as many as are remembered are newer.
+func (o *Once) Forgotten(at int64) bool { return len(o.points) == MaxRemembered && at < o.points[0].at }
+
 func (o *Once) forget(closed int64) {
 	n := 0
 	for n < len(o.points) && o.points[n].at < closed {

@@ -110,3 +110,18 @@ func BenchmarkOnce(b *testing.B) {
 		o.Seen(i*10, i*10+10, i*10-300)
 	}
 }
+
+// Guarantees: what is older than all that is remembered may have been there, and only where there was more than that.
+func TestWhatIsForgottenIsKnownToBe(t *testing.T) {
+	var o Once
+	for i := range int64(MaxRemembered) {
+		assert.False(t, o.Forgotten(0))
+		assert.False(t, o.Seen(0, 10+i, 0))
+	}
+	assert.True(t, o.Forgotten(9))
+	assert.False(t, o.Forgotten(10))
+	assert.False(t, o.Seen(0, 100, 0))
+	assert.True(t, o.Forgotten(10))
+	assert.False(t, o.Seen(0, 101, 50), "a window has closed")
+	assert.False(t, o.Forgotten(10))
+}

@@ -5,6 +5,7 @@ package intake
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -294,6 +295,23 @@ func (e *Intake) again(b *Batch, in *Input, start pcommon.Timestamp, at int64) b
 	}
 	b.newest = max(b.newest, at)
 	e.Counts.Refuse(Duplicate, 1)
+	return true
+}
+
+// told reports whether a value that stands for itself was heard before, the same number at the same time, or may have been and be
+// forgotten.
+func (e *Intake) told(b *Batch, in *Input, v float64, at int64) bool {
+	var why Reason
+	switch closed := e.to.LateBefore(); {
+	case at >= closed && in.once.Forgotten(at):
+		why = Stale
+	case in.once.Seen(int64(math.Float64bits(v)), at, closed):
+		why = Duplicate
+	default:
+		return false
+	}
+	b.newest = max(b.newest, at)
+	e.Counts.Refuse(why, 1)
 	return true
 }
 

@@ -32,6 +32,9 @@ func (e *Intake) number(b *Batch, in *Input, at int64, p pmetric.NumberDataPoint
 	var added float64
 	var before int64
 	outcome := delta.Added
+	if !grows && e.told(b, in, v, at) {
+		return
+	}
 	if grows {
 		if before = in.number.Last(); before == 0 {
 			before = int64(start)
@@ -39,10 +42,11 @@ func (e *Intake) number(b *Batch, in *Input, at int64, p pmetric.NumberDataPoint
 		added, outcome = in.number.Add(e.since(in, at, start), v)
 	}
 	e.give(b, in, before, at, p.Exemplars(), func(t *binding) Reason {
-		if !rising && !t.use.Counter {
+		why := ReasonOf(outcome)
+		switch {
+		case !rising && !t.use.Counter && why != Stale: // it takes the value
 			return add(t, at, v)
-		}
-		if why := ReasonOf(outcome); why != None {
+		case why != None:
 			return why
 		}
 		return increase(t, at, added, at-before)

@@ -71,7 +71,7 @@ func BenchmarkConsume(b *testing.B) {
 	for _, cells := range []int{10, 1_000, 100_000} {
 		b.Run(fmt.Sprintf("drift_heatmap/%d_cells", cells), func(b *testing.B) {
 			r := newRig(b, promise(0.8), byPod)
-			r.engine.metrics = nil // results are another benchmark's
+			r.outputs = nil // results are another benchmark's
 			md, points := load(cells)
 			next := func() {
 				r.clock = r.clock.Add(time.Second)
@@ -178,7 +178,7 @@ func BenchmarkMemory(b *testing.B) {
 	b.Run("explicit", func(b *testing.B) {
 		for b.Loop() {
 			r := newRig(b, promise(0.8), byPod)
-			r.engine.metrics = nil
+			r.outputs = nil
 			md, points := load(cells)
 			before := heap()
 			for range windows * 5 {
@@ -194,7 +194,7 @@ func BenchmarkMemory(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				r := newRig(b, promise(0.8), byPod)
-				r.engine.metrics = nil
+				r.outputs = nil
 				random := rand.New(rand.NewPCG(1, 1))
 				md := pmetric.NewMetrics()
 				m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
@@ -227,7 +227,7 @@ func BenchmarkMemory(b *testing.B) {
 func BenchmarkCheckpoint(b *testing.B) {
 	const cells = 10_000
 	r := newRig(b, promise(0.8), byPod)
-	r.engine.metrics = nil
+	r.outputs = nil
 	md, points := load(cells)
 	for range 60 {
 		r.clock = r.clock.Add(time.Minute)

@@ -22,9 +22,10 @@ import (
 
 // The names of the parts besides those of the intake.
 const (
-	headPart    = "head"
-	enginesPart = "engines"
-	cellsPart   = "cells/" // and the shard
+	headPart     = "head"
+	promisedPart = "promised" // there are checkpoints without
+	enginesPart  = "engines"
+	cellsPart    = "cells/" // and the shard
 )
 
 // headState is what is not one of many.
@@ -58,10 +59,11 @@ func (e *engine) restore(ctx context.Context, host component.Host) (known bool, 
 
 // snapshot is what has changed, as of one moment.
 type snapshot struct {
-	head    headState
-	heard   frame.Heard
-	engines []servedState // nil where none has changed
-	cells   map[int][]heat.CellState
+	head     headState
+	promised []heat.PromisedState
+	heard    frame.Heard
+	engines  []servedState // nil where none has changed
+	cells    map[int][]heat.CellState
 }
 
 // Take takes a snapshot that shares nothing with what goes on.
@@ -69,8 +71,8 @@ func (e *engine) Take() frame.Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := &snapshot{
-		head:  headState{Heat: e.heat.Head(), Watermark: e.intake.Watermark.State()},
-		heard: frame.TakeHeard(e.intake), cells: e.heat.TakeTouched(),
+		head:     headState{Heat: e.heat.Head(), Watermark: e.intake.Watermark.State()},
+		promised: e.heat.Promised(), heard: frame.TakeHeard(e.intake), cells: e.heat.TakeTouched(),
 	}
 	if c := e.coupled; c != nil {
 		s.head.Coupling = couplingState{By: c.cfg.By, Metrics: c.names(), Told: c.told, Cells: c.curves.State()}
@@ -92,6 +94,7 @@ func (e *engine) Take() frame.Snapshot {
 // Encode makes the parts of a checkpoint.
 func (s *snapshot) Encode(to *frame.Parts) {
 	to.Put(headPart, s.head)
+	to.Put(promisedPart, s.promised)
 	s.heard.Encode(to)
 	if s.engines != nil {
 		to.Put(enginesPart, s.engines)
@@ -136,10 +139,16 @@ func (e *engine) TakeUp(parts map[string][]byte) ([]zap.Field, error) {
 	if err != nil {
 		return nil, err
 	}
+	var promised []heat.PromisedState
+	if _, ok := parts[promisedPart]; ok {
+		if err := frame.Get(parts, promisedPart, &promised); err != nil {
+			return nil, err
+		}
+	}
 	if err := frame.RestoreHeard(e.intake, parts, e.now().UnixNano()); err != nil {
 		return nil, err
 	}
-	left, err := e.heat.Restore(head.Heat, cells, e.intake.Intern)
+	left, err := e.heat.Restore(head.Heat, promised, cells, e.intake.Intern)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -162,7 +163,7 @@ func (c *CouplingConfig) Validate() error {
 		errs = append(errs, errors.New("cache_hits and cache_queries belong together: name both or none"))
 	}
 	for i, key := range c.By {
-		if problem := openslo.CheckGroupBy(c.By[:i], key); key == "" || problem != "" {
+		if problem := checkKey(c.By[:i], key); key == "" || problem != "" {
 			errs = append(errs, fmt.Errorf("by[%d]: %q is no key to group by: %s", i, key, problem))
 		} else if slices.Contains(ofCurves, key) {
 			errs = append(errs, fmt.Errorf("by[%d]: %q is an attribute of the results already", i, key))
@@ -202,6 +203,37 @@ func (c *CanaryConfig) Unmarshal(conf *confmap.Conf) error { return strict.Unmar
 
 // own are attributes of the explanations, which have no dimensions besides: they would be confused.
 var own = []string{"dimension", "value"}
+
+// checkKey says what is wrong with a key by which series are told apart, given those before it; empty when nothing is. Two series that
+// become one in Prometheus would overwrite each other.
+func checkKey(before []string, key string) string {
+	name := label(key)
+	same := slices.IndexFunc(before, func(k string) bool { return label(k) == name })
+	switch problem := openslo.CheckGroupBy(before, key); {
+	case problem != "":
+		return problem
+	case slices.Contains(ofPrometheus, name) || strings.HasPrefix(name, "__"):
+		return fmt.Sprintf("%q is a label that Prometheus writes itself: rename the attribute, or take another, as service.instance.id", key)
+	case name == label(componentKey):
+		return fmt.Sprintf("%q is an attribute of the results already", key)
+	case same >= 0:
+		return fmt.Sprintf("%q and %q become one label in Prometheus: keep one", before[same], key)
+	}
+	return ""
+}
+
+// ofPrometheus are the labels by which Prometheus tells apart where series come from.
+var ofPrometheus = []string{"instance", "job"}
+
+// label is what Prometheus makes of a key.
+func label(key string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, key)
+}
 
 // Validate reports every problem at once, each with its key.
 func (c *Config) Validate() error {
@@ -273,9 +305,9 @@ func (d *Dimension) validate(at string, before []string) error {
 	var errs []error
 	if d.Key == "" {
 		errs = append(errs, fmt.Errorf("%s: must not be empty", at))
-	} else if problem := openslo.CheckGroupBy(before, d.Key); problem != "" {
+	} else if problem := checkKey(before, d.Key); problem != "" {
 		errs = append(errs, fmt.Errorf("%s: %s", at, problem))
-	} else if slices.Contains(own, d.Key) {
+	} else if slices.Contains(own, label(d.Key)) {
 		errs = append(errs, fmt.Errorf("%s: %q is an attribute of the results already", at, d.Key))
 	}
 	return errors.Join(append(errs, rising(at+"::buckets", d.Buckets))...)
@@ -293,7 +325,7 @@ func (c *CanaryConfig) Validate() error {
 		}
 	}
 	if c.Attribute != "" {
-		if problem := openslo.CheckGroupBy(nil, c.Attribute); problem != "" {
+		if problem := checkKey(nil, c.Attribute); problem != "" {
 			errs = append(errs, fmt.Errorf("attribute: %s", problem))
 		}
 	}

@@ -84,6 +84,10 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		"refresh_interval: -1s must not be negative",
 		`metrics: unknown metric "slo.drift.observd": did you mean slo.drift.observed?`)
 	f("drift_heatmap/canary", "canary: attribute: must not be empty, or changed_at must be set instead", `candidate: "v1" is the baseline`, "alpha: 2 is not in (0, 1)")
+	f("drift_heatmap/labels", `dimensions[0]: "instance" is a label that Prometheus writes itself: rename the attribute`,
+		`dimensions[2]: "größe" and "gräße" become one label in Prometheus: keep one`, `dimensions[3]: "__name" is a label that Prometheus`,
+		`dimensions[4]: "otelcol.component.id" is an attribute of the results already`, `canary: attribute: "job" is a label that Prometheus`,
+		`by[1]: "a-b" is no key to group by: "a.b" and "a-b" become one label`, `by[2]: "instance" is no key to group by`)
 	f("drift_heatmap/bucketed", `canary::attribute: "batch" is a dimension with buckets`)
 	f("drift_heatmap/both", "attribute: is set beside changed_at: set one of them")
 	f("drift_heatmap/coupling", "throughput and batch must each name a metric", "cache_hits and cache_queries belong together", `by[1]: "batch" is an attribute of the results already`,

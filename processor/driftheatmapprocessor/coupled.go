@@ -263,6 +263,7 @@ func (e *engine) curve(batch *emit.Batch, of *coupling.Cell, at int64) emit.Seri
 		if of.Hits != "" {
 			m.PutStr("cache_hit", of.Hits)
 		}
+		e.sign(m)
 	})
 	told := of.Told()
 	for _, o := range told.Octaves {

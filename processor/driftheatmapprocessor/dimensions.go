@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/labels"
 	"github.com/otelcol-llm/otelcol-llm/internal/twosample"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/heat"
 )
@@ -38,6 +39,16 @@ func newDimensions(cfg *Config) dimensions {
 		d.keys = append(d.keys, canary.Attribute)
 	}
 	return d
+}
+
+// tenant is the dimension that tells tenants apart, "" for none.
+func (d *dimensions) tenant(cfg *Config) string {
+	for _, key := range []string{labels.Tenant, cfg.TenantFrom[0]} {
+		if slices.Contains(d.keys, key) {
+			return key
+		}
+	}
+	return ""
 }
 
 func newBuckets(bounds []float64) *buckets {

@@ -37,6 +37,7 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 	r := newRig(t, promise(0.2), nil)
 	r.send(constants(0, 10, 0.1, eu))
 	r.own.Dropped.Add(t.Context(), 1)
+	r.overflowed.Add(t.Context(), 1)
 	r.own.Evicted.Add(t.Context(), 1)
 	r.own.Refused.Add(t.Context(), 1)
 	r.own.Damaged.Add(t.Context(), 1)
@@ -48,7 +49,7 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 		assert.Equal(t, want, doctest.Described{Description: got.Description, Unit: got.Unit})
 		doctest.Has(t, "`otelcol_"+name+"`")
 	}
-	assert.Len(t, described, 14)
+	assert.Len(t, described, 15)
 }
 
 func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {

@@ -6,15 +6,14 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/baseline"
@@ -34,9 +33,9 @@ type engine struct {
 	cfg        *Config
 	id         component.ID
 	set        component.TelemetrySettings
-	metrics    consumer.Metrics // nil where it is in no metrics pipeline
-	open       atomic.Bool      // metrics has started; the engine starts with the first of its pipelines
+	outputs    []*output // one a metrics pipeline, in no order: the Collector makes them in none
 	own        *frame.Telemetry
+	overflowed metric.Int64Counter
 	now        func() time.Time
 	tenants    *tenant.Resolver
 	enabled    emit.Enabled
@@ -57,9 +56,9 @@ type engine struct {
 	refreshed time.Time
 	turns     uint64
 
-	outbox emit.Untold // of the one goroutine that publishes, then of Shutdown
-	keeper *frame.Keeper
-	work   frame.Work
+	notices notices
+	keeper  *frame.Keeper
+	work    frame.Work
 }
 
 func newEngine(set processor.Settings, cfg *Config) (*engine, error) {
@@ -75,6 +74,9 @@ func newEngine(set processor.Settings, cfg *Config) (*engine, error) {
 	if e.own, err = frame.NewTelemetry(set.TelemetrySettings, ownMetrics); err != nil {
 		return nil, err
 	}
+	if e.overflowed, err = newOverflowed(set.TelemetrySettings); err != nil {
+		return nil, err
+	}
 	e.keeper = newKeeper(e)
 	return e, nil
 }
@@ -87,9 +89,10 @@ func (e *engine) Start(ctx context.Context, host component.Host) error {
 	if _, err := e.restore(ctx, host); err != nil {
 		return err
 	}
-	if e.metrics == nil {
+	if len(e.outputs) == 0 {
 		e.set.Logger.Warn("results leave by a metrics pipeline, and this processor is in none: add it to one")
 	}
+	e.warnOfQuantiles(e.slos)
 	e.work.Start()
 	// Each has a goroutine of its own: a consumer that blocks must not hold the verdicts up.
 	for _, work := range []func(context.Context){e.advance, e.publish} {
@@ -125,7 +128,7 @@ func (e *engine) begin() (err error) {
 		normal.Since = since.UnixNano()
 	}
 	opts := heat.Options{
-		Baseline: normal, Dimensions: e.dimensions.keys, MaxCells: e.cfg.MaxCells, TTL: e.cfg.CellTTL,
+		Baseline: normal, Dimensions: e.dimensions.keys, MaxCells: e.cfg.MaxCells, Tenant: e.dimensions.tenant(e.cfg), TTL: e.cfg.CellTTL,
 		Canary: e.dimensions.canary(e.cfg), Closed: e.closed,
 	}
 	if e.enabled.Has(explanationMetric) {
@@ -159,7 +162,9 @@ func (e *engine) Shutdown(ctx context.Context) error {
 	if e.keeper.Keeps() {
 		e.save(ctx)
 	}
-	e.outbox.Resume()
+	for _, to := range e.outputs {
+		to.Resume()
+	}
 	last, cancel := context.WithTimeout(ctx, frame.LastWords)
 	e.publish(last)
 	cancel()
@@ -204,6 +209,7 @@ func (e *engine) closeWindows(watermark int64) {
 // advance closes what the wall clock allows to close although nothing comes in, by the catalog as it is now.
 func (e *engine) advance(context.Context) {
 	e.follow()
+	defer e.say()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now().UnixNano()
@@ -234,6 +240,8 @@ func (e *engine) follow() {
 	}
 	e.selectors = selectors
 	e.intake.Select(selectors)
+	e.notices.wide = nil
+	e.warnOfQuantiles(slos)
 }
 
 // sink gives the map what the intake finds. Its series are all cells.

@@ -67,14 +67,12 @@ func createMetrics(ctx context.Context, set processor.Settings, cfg component.Co
 	if err != nil {
 		return nil, err
 	}
-	e, start := m.Engine(), m.Start
-	if e.metrics == nil {
-		e.metrics = next // results leave once, however many pipelines there are
-		start = func(ctx context.Context, host component.Host) error {
-			err := m.Start(ctx, host)
-			e.open.Store(err == nil)
-			return err
-		}
+	e, out := m.Engine(), &output{to: next}
+	e.outputs = append(e.outputs, out)
+	start := func(ctx context.Context, host component.Host) error {
+		err := m.Start(ctx, host)
+		out.open.Store(err == nil)
+		return err
 	}
 	hear := func(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
 		e.consume(ctx, md)

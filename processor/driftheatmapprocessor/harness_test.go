@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -128,13 +129,22 @@ func newRigOn(t testing.TB, h *host, configure func(*Config)) *rig {
 	require.NoError(t, err)
 	r := &rig{engine: e, t: t, tel: tel, host: h, clock: t0.Add(24 * time.Hour), metrics: new(consumertest.MetricsSink)}
 	e.now = func() time.Time { return r.clock }
-	e.metrics = r.metrics
-	e.open.Store(true)
+	r.leaveBy(r.metrics)
 	require.NoError(t, r.prepare(h))
 	r.known, err = r.restore(t.Context(), h)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
 	return r
+}
+
+// leaveBy makes the results leave by other consumers, which have started.
+func (r *rig) leaveBy(all ...consumer.Metrics) {
+	r.outputs = nil
+	for _, to := range all {
+		out := &output{to: to}
+		out.open.Store(true)
+		r.outputs = append(r.outputs, out)
+	}
 }
 
 // send hears a batch and tells what follows from it.
@@ -302,15 +312,15 @@ func traffic(r *rand.Rand, n int, median float64) (values []float64) {
 	return values
 }
 
-// constants are n values that are the same, as points of a gauge: each stands for itself.
+// constants are n values that are the same, as points of a gauge, one a second at most: each stands for itself.
 func constants(window int, n int, v float64, attributes map[string]any) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 	m.SetName(ttft)
 	points := m.SetEmptyGauge().DataPoints()
-	for range n {
+	for i := range n {
 		p := points.AppendEmpty()
-		p.SetTimestamp(pcommon.NewTimestampFromTime(at(window)))
+		p.SetTimestamp(pcommon.NewTimestampFromTime(at(window).Add(time.Duration(i) * min(time.Second, 3*time.Minute/time.Duration(n)))))
 		p.SetDoubleValue(v)
 		_ = p.Attributes().FromRaw(attributes)
 	}

@@ -8,11 +8,15 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/baseline"
 	"github.com/otelcol-llm/otelcol-llm/internal/emit"
 	"github.com/otelcol-llm/otelcol-llm/internal/window"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/coupling"
@@ -20,10 +24,19 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/metadata"
 )
 
-// publish tells what is new since the last call. What windows have said is kept until it is taken; what is merely repeated is
-// not.
+// output is the way out by a metrics pipeline. The engine starts with the first of its pipelines, so another may start later, or never.
+// It is of the one goroutine that publishes, then of Shutdown.
+type output struct {
+	to   consumer.Metrics
+	open atomic.Bool // it has started
+	emit.Untold
+}
+
+// publish tells what is new since the last call, by every metrics pipeline. What windows have said is kept until it is taken; what is
+// merely repeated is not.
 func (e *engine) publish(ctx context.Context) {
-	if e.outbox.Paused(e.now()) || e.metrics != nil && !e.open.Load() {
+	ready := func(out *output) bool { return out.open.Load() && !out.Paused(e.now()) }
+	if len(e.outputs) > 0 && !slices.ContainsFunc(e.outputs, ready) {
 		return
 	}
 	e.mu.Lock()
@@ -31,24 +44,33 @@ func (e *engine) publish(ctx context.Context) {
 	lost := e.lost
 	e.lost = 0
 	e.mu.Unlock()
-	if e.metrics == nil {
+	for _, out := range e.outputs {
+		if out.Add(fresh); ready(out) {
+			e.send(ctx, out, repeated)
+		}
+		lost += out.TakeDropped()
+	}
+	if lost > 0 {
+		e.own.Dropped.Add(ctx, lost)
+	}
+}
+
+// send tells one pipeline what waits for it, and what is repeated.
+func (e *engine) send(ctx context.Context, out *output, repeated []*emit.Batch) {
+	errs := out.Send(ctx, out.to)
+	for _, batch := range repeated {
+		md := pmetric.NewMetrics() // whoever takes it may change it
+		batch.Metrics().CopyTo(md)
+		errs = append(errs, out.to.ConsumeMetrics(ctx, md))
+	}
+	err := errors.Join(errs...)
+	if err == nil {
+		out.Resume()
 		return
 	}
-	e.outbox.Add(fresh)
-	errs := e.outbox.Send(ctx, e.metrics)
-	for _, batch := range repeated {
-		errs = append(errs, e.metrics.ConsumeMetrics(ctx, batch.Metrics()))
-	}
-	if err := errors.Join(errs...); err == nil {
-		e.outbox.Resume()
-	} else {
-		e.outbox.Failed(e.now())
-		if ctx.Err() == nil {
-			e.set.Logger.Warn("results were not taken and are told again", zap.Duration("after", e.outbox.Wait()), zap.Error(err))
-		}
-	}
-	if lost += e.outbox.TakeDropped(); lost > 0 {
-		e.own.Dropped.Add(ctx, lost)
+	out.Failed(e.now())
+	if ctx.Err() == nil {
+		e.set.Logger.Warn("results were not taken and are told again", zap.Duration("after", out.Wait()), zap.Error(err))
 	}
 }
 
@@ -92,7 +114,7 @@ func (e *engine) again(number, of uint64) []*emit.Batch {
 
 // room is where the results of windows go, nil where there is no room for n more points.
 func (e *engine) room(n int) *emit.Batch {
-	if e.metrics == nil {
+	if len(e.outputs) == 0 {
 		return nil
 	}
 	if e.points >= emit.MaxUntold {
@@ -109,6 +131,9 @@ const pointsOfCell = 10
 
 // closed is called by the map for each cell of which a window says something.
 func (e *engine) closed(c *heat.Cell) {
+	if r := c.Result(); r.Open != (baseline.Span{}) {
+		e.notices.leftOpen(c.SLO, r.Open)
+	}
 	if batch := e.room(pointsOfCell); batch != nil {
 		e.cell(batch, c, c.Result().End)
 	}
@@ -210,4 +235,14 @@ func (e *engine) resource(batch *emit.Batch, group func(func(key, value string))
 // label writes the canonical labels and the dimensions, and the tenant where they tell it.
 func (e *engine) label(m pcommon.Map, id *heat.Identity, target string) {
 	emit.Label(m, id.SLO, target, id, e.cfg.TenantFrom[0], id.Overflow)
+	e.sign(m)
 }
+
+// sign tells the results of processors apart that are set up in another way: those with a name carry it.
+func (e *engine) sign(m pcommon.Map) {
+	if e.id.Name() != "" {
+		m.PutStr(componentKey, e.id.String())
+	}
+}
+
+const componentKey = "otelcol.component.id"

@@ -3,6 +3,9 @@
 package driftheatmapprocessor
 
 import (
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/otelcol-llm/otelcol-llm/internal/frame"
 	"github.com/otelcol-llm/otelcol-llm/processor/driftheatmapprocessor/internal/metadata"
 )
@@ -18,6 +21,12 @@ var ownMetrics = frame.Spec{
 	Inputs:  "Input series, and engines, that are remembered.",
 	Dropped: frame.Instrument{Name: "results_dropped", Unit: "{datapoint}", Description: "Points of results that no consumer took in time."},
 	Gauges:  []frame.Instrument{{Name: "cells", Unit: "{cell}", Description: "Cells (SLO × dimensions), and those of coupling."}},
+}
+
+// newOverflowed counts what there was no cell for.
+func newOverflowed(set component.TelemetrySettings) (metric.Int64Counter, error) {
+	return set.MeterProvider.Meter(metadata.ScopeName).Int64Counter("otelcol_drift_heatmap_points_overflowed", metric.WithUnit("{datapoint}"),
+		metric.WithDescription("Data points, spans and log records for whose cell there was no room, so that they count in that of their SLO's overflow."))
 }
 
 // sizes notes how full the maps are. The caller holds the mutex.

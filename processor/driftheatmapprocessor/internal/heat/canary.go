@@ -16,6 +16,7 @@ type canary struct {
 	worse, better uint8                    // comparisons in a row
 	by            [twosample.Tests]bool    // which have found something
 	effects       [twosample.Tests]float64 // of those, smoothed
+	unknown       bool                     // the closing window could not be compared
 }
 
 const (
@@ -38,6 +39,7 @@ func (m *Map) compare() {
 		return
 	}
 	m.candidates, m.results = m.candidates[:0], m.results[:0]
+	m.without = 0
 	for _, p := range m.promises {
 		for _, c := range p.cells {
 			reference, compared := m.reference(c)
@@ -85,10 +87,30 @@ func (m *Map) reference(c *Cell) (reference *sums, compared bool) {
 			c.remember()
 		}
 		return nil, false
+	case m.next-int64(m.length) < of.Since:
+		return nil, false // the change is in its midst
+	case !c.knownBefore(of.Options.MinSamples):
+		m.without++
+		return nil, false
 	default:
-		return c.before, m.next-int64(m.length) >= of.Since
+		return c.before, true
 	}
 }
+
+// knownBefore reports whether there is enough of what was before the change: it will never be more.
+func (c *Cell) knownBefore(least uint64) bool {
+	if c.before == nil {
+		return false
+	}
+	if c.promise.slo.Indicator.Threshold != nil {
+		return c.before.values.Count() >= least
+	}
+	_, total := c.promise.share(c.before)
+	return total >= float64(least)
+}
+
+// Unmatched reports whether the window that closed last was after a change, and in none of its cells is known what was before.
+func (m *Map) Unmatched() bool { return m.without > 0 && len(m.results) == 0 }
 
 // remember adds the closing window to those before a change.
 func (c *Cell) remember() {
@@ -121,12 +143,19 @@ func (c *Cell) accuse(r *twosample.Result, o *twosample.Options) {
 			*k = canary{}
 		}
 	case twosample.InsufficientData:
-		if c.result.State == baseline.OK {
-			c.result.State = baseline.InsufficientData
-		}
+		k.unknown = true
 	}
-	if k.degraded {
-		c.result.State = baseline.Degraded
+}
+
+// sentence is the state of a cell that would have another without the comparisons.
+func (k *canary) sentence(s baseline.State) baseline.State {
+	switch {
+	case k.degraded:
+		return baseline.Degraded
+	case k.unknown && s == baseline.OK:
+		return baseline.InsufficientData
+	default:
+		return s
 	}
 }
 

@@ -84,6 +84,9 @@ func (c *Cell) pane(t int64) *sums {
 	c.newest = max(c.newest, t)
 	m.lastEnd = max(m.lastEnd, start+int64(m.length))
 	m.touched[c.shard] = true
+	if c.Overflow {
+		m.overflowed++
+	}
 	return c.panes.At(start, &c.promise.free)
 }
 

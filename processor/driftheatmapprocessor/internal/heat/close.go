@@ -62,15 +62,17 @@ func (m *Map) closeEmpty() {
 // close closes the window that begins at start and ends at m.next.
 func (m *Map) close(start int64) {
 	for _, c := range m.turns {
-		if c.closing = c.panes.Take(start); c.closing == nil && len(c.promise.parts) == 0 {
+		if c.closing = c.panes.Take(start); c.closing != nil {
+			c.promise.settle(c.closing)
+		} else if len(c.promise.parts) == 0 {
 			c.empty(m.next)
 		}
 	}
+	m.compare() // first: what is accused is no part of what is normal
 	for _, p := range m.promises {
 		p.close(m.next)
 	}
 	m.mix(m.next)
-	m.compare()
 	for _, p := range m.promises {
 		p.explain(m.next)
 		for _, c := range p.cells {
@@ -119,16 +121,15 @@ func (p *promise) close(end int64) {
 		if a == nil {
 			continue
 		}
-		c.result = Result{End: end}
+		c.normal.Accuse(c.canary.degraded)
 		if ratio {
 			g, n := p.share(a)
 			good, total = good+g, total+n
-			c.result.Result = p.judge.CloseShare(&c.normal, end, g, n)
-			continue
+			c.conclude(p.judge.CloseShare(&c.normal, end, g, n), end)
+		} else {
+			c.conclude(p.judge.Close(&c.normal, end, &a.values), end)
+			whole.Merge(&a.values)
 		}
-		p.settle(a)
-		c.result.Result = p.judge.Close(&c.normal, end, &a.values)
-		whole.Merge(&a.values)
 	}
 	switch {
 	case ratio && total > 0:
@@ -137,6 +138,16 @@ func (p *promise) close(end int64) {
 		r := p.judge.Close(&p.whole, end, whole)
 		p.limit = r.Dynamic.Value
 	}
+}
+
+// conclude takes over what the closing window says. What stands for many is never ok: what is good about one of them hides another.
+func (c *Cell) conclude(r baseline.Result, end int64) {
+	r.State = c.canary.sentence(r.State)
+	if c.Overflow && r.State == baseline.OK {
+		r.State = baseline.InsufficientData
+	}
+	c.canary.unknown = false
+	c.result = Result{Result: r, End: end}
 }
 
 // bound is from where on a value is bad: beyond what is promised, or what was normal for the promise where that is tighter.

@@ -56,11 +56,11 @@ func (m *Map) mixCell(p *promise, first *Cell, end int64) {
 	}
 	c := p.cells[first.key]
 	if c == nil {
-		if m.cells >= m.opts.MaxCells && !first.Overflow {
+		if !first.Overflow && !m.room(first.Values) {
 			return // there is no room for what its parts' cells say as well
 		}
 		c = m.open(p, first.key, first.Values, first.Overflow)
 	}
 	c.newest, c.mixed = end-1, true
-	c.result = Result{Result: p.judge.CloseMixed(&c.normal, m.parts), End: end}
+	c.conclude(p.judge.CloseMixed(&c.normal, m.parts), end)
 }

@@ -29,6 +29,8 @@ type Options struct {
 	Dimensions []string
 	// MaxCells bounds the cells of all promises. What comes beyond shares one overflow cell a promise.
 	MaxCells int
+	// Tenant is the dimension whose values do not take each other's cells; "" for none.
+	Tenant string
 	// TTL is how long, in event time, a cell is remembered without input.
 	TTL time.Duration
 	// Canary compares two values of a dimension; nil compares none.
@@ -59,17 +61,22 @@ type Explanation struct {
 
 // Map is all cells.
 type Map struct {
-	opts     Options
-	promises []*promise // by their index in the catalog
-	length   time.Duration
-	begun    bool
-	next     int64 // start of the next window to close, once begun
-	lastEnd  int64 // end of the youngest window that holds data
-	cells    int
-	evicted  uint64
-	turns    []*Cell // all cells, in no order
-	retired  []Identity
-	touched  [Shards]bool // since the last checkpoint
+	opts       Options
+	promises   []*promise // by their index in the catalog
+	length     time.Duration
+	begun      bool
+	next       int64          // start of the next window to close, once begun
+	lastEnd    int64          // end of the youngest window that holds data
+	cells      int            // without those of what came beyond MaxCells
+	tenant     int            // in Options.Dimensions, -1 for none
+	tenants    map[string]int // cells of each
+	evicted    uint64
+	overflowed uint64   // items for which there was no room since the last call
+	beyond     Identity // one of those
+	without    int      // cells of the closing window of which is not known what was before a change
+	turns      []*Cell  // all cells, in no order
+	retired    []Identity
+	touched    [Shards]bool // since the last checkpoint
 
 	key        []byte // scratch
 	sum        sketch.Distribution
@@ -98,7 +105,10 @@ type promise struct {
 
 // New returns a map of the promises of a catalog.
 func New(slos *openslo.Catalog, o Options) (*Map, error) {
-	m := &Map{opts: o, length: o.Baseline.Decay.Window, lastEnd: window.Unset}
+	m := &Map{opts: o, length: o.Baseline.Decay.Window, lastEnd: window.Unset, tenant: -1, tenants: map[string]int{}}
+	if o.Tenant != "" {
+		m.tenant = slices.Index(o.Dimensions, o.Tenant)
+	}
 	var err error
 	m.promises, err = m.compile(slos)
 	return m, err
@@ -139,11 +149,14 @@ func promised(slo *openslo.SLO) baseline.Promise {
 	return p
 }
 
-// fingerprint tells whether an SLO measures what it did: then its baselines go on.
+// fingerprint tells whether an SLO measures what it did: then its baselines go on. They hold what lies on the objective's side of zero.
 func fingerprint(slo *openslo.SLO) uint64 {
 	text, err := json.Marshal(slo.Indicator)
 	if err != nil {
 		text = []byte(slo.ID) // an indicator is plain values, of which none is infinite
+	}
+	if slo.Indicator.Threshold != nil && slo.Objective.Value < 0 {
+		text = append(text, '-')
 	}
 	return xxhash.Sum64(append(text, slo.Unit...))
 }
@@ -170,6 +183,7 @@ func (m *Map) Update(slos *openslo.Catalog) error {
 			c.promise = p
 			c.SLO = p.slo
 		}
+		p.adopt(before.promised)
 	}
 	for _, p := range known {
 		for _, c := range p.cells {
@@ -180,11 +194,27 @@ func (m *Map) Update(slos *openslo.Catalog) error {
 	return nil
 }
 
+// adopt goes on with cells that were held against another promise.
+func (p *promise) adopt(before baseline.Promise) {
+	p.judge.Adopt(&p.whole, before)
+	for _, c := range p.cells {
+		p.judge.Adopt(&c.normal, before)
+	}
+}
+
 // SLO is the i-th SLO.
 func (m *Map) SLO(i int) *openslo.SLO { return m.promises[i].slo }
 
 // Len is the number of cells.
-func (m *Map) Len() int { return m.cells }
+func (m *Map) Len() int { return len(m.turns) }
+
+// TakeOverflowed is for how many items there was no room since the last call, and the first that was found to have none, of no SLO where
+// it was found before.
+func (m *Map) TakeOverflowed() (n uint64, of Identity) {
+	n, of = m.overflowed, m.beyond
+	m.overflowed, m.beyond = 0, Identity{}
+	return n, of
+}
 
 // Evicted is how many cells were forgotten because nothing was heard of them.
 func (m *Map) Evicted() uint64 { return m.evicted }
@@ -241,17 +271,50 @@ func (m *Map) Cell(i int, values []string) *Cell {
 	if c := p.cells[string(m.key)]; c != nil { // without a copy of the key
 		return c
 	}
-	if m.cells >= m.opts.MaxCells {
-		if c := p.cells[overflowKey]; c != nil {
-			return c
-		}
-		return m.open(p, overflowKey, nil, true)
+	if m.room(values) {
+		return m.open(p, string(m.key), cloned(values), false)
 	}
+	if m.beyond.SLO == nil {
+		m.beyond = Identity{SLO: p.slo, Values: cloned(values), dimensions: m.opts.Dimensions}
+	}
+	if c := p.cells[overflowKey]; c != nil {
+		return c
+	}
+	return m.open(p, overflowKey, nil, true)
+}
+
+// cloned are values of their own: a part of the batch's memory would keep all of it.
+func cloned(values []string) []string {
 	own := slices.Clone(values)
 	for i := range own {
-		own[i] = strings.Clone(own[i]) // a part of the batch's memory would keep all of it
+		own[i] = strings.Clone(own[i])
 	}
-	return m.open(p, string(m.key), own, false)
+	return own
+}
+
+// fairness is of how many times the cells that are left a tenant may have that many. So one takes nine tenths of all at most, another
+// nine tenths of the rest, and something is always left for one who comes later (A. K. Choudhury, E. L. Hahne, Dynamic queue length
+// thresholds for shared-memory packet switches, IEEE/ACM Trans. Netw. 6, 1998).
+const fairness = 9
+
+// room reports whether there is room for a cell more.
+func (m *Map) room(values []string) bool {
+	left := m.opts.MaxCells - m.cells
+	return left > 0 && (m.tenant < 0 || m.tenants[values[m.tenant]] < fairness*left)
+}
+
+// count counts a cell that comes or goes.
+func (m *Map) count(c *Cell, n int) {
+	if c.Overflow {
+		return
+	}
+	m.cells += n
+	if m.tenant >= 0 {
+		of := c.Values[m.tenant]
+		if m.tenants[of] += n; m.tenants[of] == 0 {
+			delete(m.tenants, of)
+		}
+	}
 }
 
 func (m *Map) open(p *promise, key string, values []string, overflow bool) *Cell {
@@ -262,7 +325,7 @@ func (m *Map) open(p *promise, key string, values []string, overflow bool) *Cell
 	c.shard = uint8(xxhash.Sum64String(p.slo.ID+"\x00"+key) % Shards)
 	p.cells[key] = c
 	m.turns = append(m.turns, c)
-	m.cells++
+	m.count(c, 1)
 	m.touched[c.shard] = true
 	return c
 }
@@ -273,7 +336,7 @@ func (m *Map) retire(c *Cell) {
 	last := m.turns[len(m.turns)-1]
 	m.turns[c.at], last.at = last, c.at
 	m.turns = m.turns[:len(m.turns)-1]
-	m.cells--
+	m.count(c, -1)
 	m.touched[c.shard] = true
 	c.gone = true
 	if c.result.End != 0 {

@@ -151,8 +151,9 @@ func TestARestoredMapIsTheUninterruptedOne(t *testing.T) {
 					}
 					head := through(t, cut.Head())
 					cells = through(t, cells)
+					promised := through(t, cut.Promised())
 					cut = mapOf(t, &other)
-					left, err := cut.Restore(head, cells, nil)
+					left, err := cut.Restore(head, promised, cells, nil)
 					require.NoError(t, err)
 					require.Zero(t, left)
 				}
@@ -199,7 +200,7 @@ func TestAStateThatIsNoMapIsRefused(t *testing.T) {
 			cells = append(cells, some...)
 		}
 		change(&cells[0])
-		_, err := mapOf(t, &told).Restore(m.Head(), cells, nil)
+		_, err := mapOf(t, &told).Restore(m.Head(), nil, cells, nil)
 		require.ErrorContains(t, err, want)
 	}
 	f("1 values of 2 dimensions", func(c *CellState) { c.Values = c.Values[:1] })

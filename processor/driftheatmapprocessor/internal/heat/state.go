@@ -4,7 +4,6 @@ package heat
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/baseline"
@@ -39,6 +38,22 @@ type PromiseState struct {
 	Limit       float64
 	Explained   []ExplanationState
 	ExplainedAt int64
+}
+
+// PromisedState is what the cells of a promise were held against. It is no part of PromiseState: there are checkpoints without it.
+type PromisedState struct {
+	_              struct{} `cbor:",toarray"`
+	SLO            string
+	Quantile       float64
+	HigherIsBetter bool
+}
+
+// Promised is what the cells of all promises are held against.
+func (m *Map) Promised() (all []PromisedState) {
+	for _, p := range m.promises {
+		all = append(all, PromisedState{SLO: p.slo.ID, Quantile: p.promised.Quantile, HigherIsBetter: p.promised.HigherIsBetter})
+	}
+	return all
 }
 
 // ExplanationState is what explains a share of what is bad about a promise.
@@ -157,9 +172,9 @@ func (a *sums) restore(st *PaneState, intern func([]float64) []float64) error {
 }
 
 // Restore makes a map that has heard nothing what the states were taken of, and returns how many cells it left out: of
-// promises that are no more, or measure something else; all, when windows or dimensions are others now. The slices of the states
-// become the map's. intern returns the one slice that stands for all equal boundaries. After an error the map is of no use.
-func (m *Map) Restore(h Head, cells []CellState, intern func([]float64) []float64) (left int, err error) {
+// promises that are no more, or measure something else; all, when windows or dimensions are others now. A promise of which is not known
+// what its cells were held against is taken to be as it was. The slices of the states become the map's. intern returns the one slice that stands for all equal boundaries. After an error the map is of no use.
+func (m *Map) Restore(h Head, promised []PromisedState, cells []CellState, intern func([]float64) []float64) (left int, err error) {
 	same := h.Window == int64(m.length) && slices.Equal(h.Dimensions, m.opts.Dimensions)
 	if !same {
 		return len(cells), nil
@@ -182,6 +197,10 @@ func (m *Map) Restore(h Head, cells []CellState, intern func([]float64) []float6
 		}
 		known[st.SLO] = i
 	}
+	was := map[string]baseline.Promise{}
+	for _, st := range promised {
+		was[st.SLO] = baseline.Promise{Quantile: st.Quantile, HigherIsBetter: st.HigherIsBetter}
+	}
 	for i := range cells {
 		st := &cells[i]
 		at, ok := known[st.SLO]
@@ -191,6 +210,11 @@ func (m *Map) Restore(h Head, cells []CellState, intern func([]float64) []float6
 		}
 		if err := m.restore(m.promises[at], st, intern); err != nil {
 			return left, fmt.Errorf("a cell of slo %q: %w", st.SLO, err)
+		}
+	}
+	for id, before := range was {
+		if at, ok := known[id]; ok {
+			m.promises[at].adopt(before)
 		}
 	}
 	return left, nil
@@ -209,7 +233,7 @@ func (m *Map) restore(p *promise, st *CellState, intern func([]float64) []float6
 	}
 	c := m.open(p, key, st.Values, st.Overflow)
 	c.newest = st.Newest
-	c.canary = canary{st.Degraded, st.Worse, st.Better, st.By, st.Effects}
+	c.canary = canary{degraded: st.Degraded, worse: st.Worse, better: st.Better, by: st.By, effects: st.Effects}
 	if err := c.normal.Restore(st.Normal); err != nil {
 		return err
 	}
@@ -239,13 +263,6 @@ func (p *promise) resultOf(st *ResultState) Result {
 	r.Observed = baseline.Estimate{Value: st.Observed, Method: st.Methods[0]}
 	r.Dynamic = baseline.Estimate{Value: st.Dynamic, Method: st.Methods[1]}
 	r.Frozen = baseline.Estimate{Value: st.Frozen, Method: st.Methods[2]}
-	r.Deviation, r.Drift = relative(st.Observed, r.Static), relative(st.Dynamic, r.Static)
+	r.Relate()
 	return r
-}
-
-func relative(v, of float64) float64 {
-	if of == 0 {
-		return math.NaN()
-	}
-	return (v - of) / math.Abs(of)
 }
