@@ -202,7 +202,7 @@ func TestShutdownEndsAQuery(t *testing.T) {
 		}
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { return e.store.Gathered()["prometheus_engine_queries"] > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return e.store.Load().Gathered()["prometheus_engine_queries"] > 0 }, 10*time.Second, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
@@ -213,7 +213,7 @@ func TestShutdownEndsAQuery(t *testing.T) {
 
 	again := newExporter(exportertest.NewNopSettings(metadata.Type), e.cfg)
 	require.NoError(t, again.start(t.Context(), componenttest.NewNopHost()))
-	assert.EqualValues(t, 2, again.store.Head().NumSeries())
+	assert.EqualValues(t, 2, again.store.Load().Head().NumSeries())
 	require.NoError(t, again.shutdown(t.Context()))
 }
 

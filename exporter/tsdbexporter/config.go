@@ -41,8 +41,8 @@ type Storage struct {
 	// MaxBytes is how large the directory may become before the oldest data goes, even before its retention has passed. 0
 	// has no limit.
 	MaxBytes int64 `mapstructure:"max_bytes"`
-	// MinFreeBytes is how much of the disk has to stay free. With less, data is refused, and senders try again. 0 does not
-	// look.
+	// MinFreeBytes is how much of the disk has to stay free. With less, data is refused, and senders try again. 0 keeps only
+	// what the database itself needs.
 	MinFreeBytes int64 `mapstructure:"min_free_bytes"`
 	// OutOfOrderWindow is how far a sample may lie behind the newest one of all. 0 refuses what is older than the newest one
 	// of its series.
@@ -100,7 +100,7 @@ func (c *Config) Validate() error {
 	wrong(c.Directory == "", "directory: is empty: write where the database is to be")
 	wrong(time.Duration(c.Retention) < shortest, "retention: %s must be at least 2h: write e.g. 15d", c.Retention)
 	wrong(c.MaxBytes < 0, "max_bytes: %d must not be negative: 0 has no limit", c.MaxBytes)
-	wrong(c.MinFreeBytes < 0, "min_free_bytes: %d must not be negative: 0 does not look", c.MinFreeBytes)
+	wrong(c.MinFreeBytes < 0, "min_free_bytes: %d must not be negative: 0 keeps only what the database itself needs", c.MinFreeBytes)
 	wrong(c.OutOfOrderWindow < 0, "out_of_order_window: %s must not be negative", c.OutOfOrderWindow)
 	wrong(c.OutOfOrderWindow > 0 && c.OutOfOrderWindow < time.Second, "out_of_order_window: %s is below a second: write e.g. 1h", c.OutOfOrderWindow)
 	wrong(c.OutOfOrderWindow > time.Duration(c.Retention), "out_of_order_window: %s must not be longer than retention, which is %s", c.OutOfOrderWindow, c.Retention)

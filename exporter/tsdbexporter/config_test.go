@@ -46,7 +46,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 	f("tsdb/numbers",
 		"retention: 1h must be at least 2h: write e.g. 15d",
 		"max_bytes: -1 must not be negative: 0 has no limit",
-		"min_free_bytes: -1 must not be negative: 0 does not look",
+		"min_free_bytes: -1 must not be negative: 0 keeps only what the database itself needs",
 		"out_of_order_window: 2h0m0s must not be longer than retention, which is 1h",
 		"max_series: 0 must be at least 1",
 		"max_exemplars: -1 must not be negative: 0 keeps none",

@@ -20,7 +20,7 @@ import (
 // push takes what it can of a batch. What is refused for what it is, is counted, and is no error: it would be refused again.
 // An error is for a database that can take nothing now; the sender may try again with the same batch.
 func (e *tsdbExporter) push(ctx context.Context, md pmetric.Metrics) error {
-	err := e.store.Room(time.Now())
+	err := e.room(time.Now())
 	e.reportRoom(err)
 	if err != nil {
 		return err
@@ -29,6 +29,15 @@ func (e *tsdbExporter) push(ctx context.Context, md pmetric.Metrics) error {
 		return e.deltas.consume(ctx, md)
 	}
 	return e.write(ctx, md)
+}
+
+// room says by an error that nothing can be written now: there is no database yet, or the disk is too full.
+func (e *tsdbExporter) room(now time.Time) error {
+	s := e.store.Load()
+	if s == nil {
+		return errNotOpen
+	}
+	return s.Room(now)
 }
 
 // reportRoom tells the Collector's status when the disk becomes full, and when it is no more.
@@ -48,7 +57,7 @@ func (e *tsdbExporter) reportRoom(err error) {
 
 // write appends a batch in one transaction.
 func (e *tsdbExporter) write(ctx context.Context, md pmetric.Metrics) error {
-	parts := split{span: newSpan(e.store.Takes(time.Now()))}
+	parts := split{span: newSpan(e.store.Load().Takes(time.Now()))}
 	if !parts.takesAll(md) {
 		// Before the translator, which fills the time from the first point to the last with target_info.
 		md = parts.copyOf(md)
@@ -88,7 +97,7 @@ var errPanicked = errors.New("cannot be written")
 
 // translate appends a batch, and returns what of it could not be read.
 func (e *tsdbExporter) translate(ctx context.Context, md pmetric.Metrics) (*store.Appender, error) {
-	app := e.store.Append(ctx)
+	app := e.store.Load().Append(ctx)
 	return app, e.translateTo(ctx, app, md)
 }
 
@@ -104,7 +113,7 @@ func (e *tsdbExporter) translateTo(ctx context.Context, app *store.Appender, md 
 
 // translateEach appends a batch metric by metric, so that one at which the translator panics takes no other along.
 func (e *tsdbExporter) translateEach(ctx context.Context, md pmetric.Metrics) (*store.Appender, error) {
-	app := e.store.Append(ctx)
+	app := e.store.Load().Append(ctx)
 	var errs []error
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
