@@ -96,14 +96,14 @@ func newTelemetry(set component.TelemetrySettings, database func() *store.Store)
 func (t *telemetry) shutdown() error { return t.observed.Unregister() }
 
 // appended counts what became of a batch.
-func (t *telemetry) appended(ctx context.Context, app *store.Appender, unreadable int64) {
-	for i, n := range app.Refused {
+func (t *telemetry) appended(ctx context.Context, refused *store.Refusals, unreadable int64) {
+	for i, n := range refused.Refused {
 		if n > 0 {
 			t.refused.Add(ctx, n, t.reasons[i])
 		}
 	}
-	if app.RefusedExemplars > 0 {
-		t.refusedExemplars.Add(ctx, app.RefusedExemplars)
+	if refused.RefusedExemplars > 0 {
+		t.refusedExemplars.Add(ctx, refused.RefusedExemplars)
 	}
 	if unreadable > 0 {
 		t.unreadable.Add(ctx, unreadable)

@@ -30,7 +30,8 @@ type upkeep struct {
 	done sync.WaitGroup
 
 	turned time.Time // when all of it was last done
-	warned time.Time // when it was last said that it cannot be done
+	failed time.Time // when blocks last could not be made
+	warned time.Time // when it was last said that there is no room
 }
 
 func (s *Store) startUpkeep(ctx context.Context) {
@@ -73,8 +74,9 @@ func (s *Store) turn(ctx context.Context, now time.Time) {
 	s.mu.Lock()
 	s.keepPending()
 	s.mu.Unlock()
-	if (due || s.spans() > headSpan) && s.mayWrite(now, s.pending()+s.late()) {
+	if (due || s.spans() > headSpan && now.Sub(u.failed) >= upkeepEvery) && s.mayWrite(now, s.pending()+s.late()) {
 		if err := s.Compact(ctx); err != nil && ctx.Err() == nil {
+			u.failed = now
 			s.log.Error("compaction failed", "err", err)
 		}
 	}
