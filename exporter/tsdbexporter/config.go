@@ -66,7 +66,8 @@ type Storage struct {
 type Query struct {
 	// Timeout ends a query, and a request that waits for its turn.
 	Timeout time.Duration `mapstructure:"timeout"`
-	// MaxSamples is how many samples a query may hold in memory, 16 bytes each.
+	// MaxSamples is how many samples a query may hold in memory, 16 bytes each. All queries together hold twice that at most:
+	// each has an equal share first, and those for which that is too little get all of it, one at a time.
 	MaxSamples int `mapstructure:"max_samples"`
 	// MaxLength is how many bytes the text of a query or of a selector may have. The time to read one grows with the square of it.
 	MaxLength int `mapstructure:"max_length"`
