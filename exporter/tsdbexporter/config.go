@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/hostname"
 	"github.com/otelcol-llm/otelcol-llm/internal/strict"
 )
 
@@ -113,7 +114,9 @@ func (c *Config) Validate() error {
 		wrong(key == "", "promote_resource_attributes[%d]: must not be empty", i)
 	}
 	for i, host := range c.AllowedHosts {
-		wrong(host == "", "allowed_hosts[%d]: must not be empty", i)
+		if err := hostname.Check(host); err != nil {
+			errs = append(errs, fmt.Errorf("allowed_hosts[%d]: %w", i, err))
+		}
 	}
 	return errors.Join(append(errs, c.Query.validate())...)
 }

@@ -151,6 +151,10 @@ func (e *tsdbExporter) listen(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("endpoint %s: %w", e.cfg.HTTP.NetAddr.Endpoint, err)
 	}
+	if at := listener.Addr().String(); !queryapi.Local(at) && !e.cfg.HTTP.Auth.HasValue() {
+		e.log.Warn("the API has no auth: whoever reaches it reads all metrics, and so does a web page that a browser which reaches it has open, unless there are allowed_hosts",
+			zap.String("endpoint", at), zap.Strings("allowed_hosts", e.cfg.AllowedHosts))
+	}
 	e.serving.Go(func() {
 		if err := e.server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(e.host, componentstatus.NewFatalErrorEvent(err))

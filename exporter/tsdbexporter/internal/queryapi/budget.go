@@ -46,7 +46,9 @@ func (b *budget) NewInstantQuery(ctx context.Context, q storage.Queryable, opts 
 
 // NewRangeQuery implements promql.QueryEngine.
 func (b *budget) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, text string, start, end time.Time, step time.Duration) (promql.Query, error) {
-	return b.query(func(e promql.QueryEngine) (promql.Query, error) { return e.NewRangeQuery(ctx, q, opts, text, start, end, step) })
+	return b.query(func(e promql.QueryEngine) (promql.Query, error) {
+		return e.NewRangeQuery(ctx, q, opts, text, start, end, step)
+	})
 }
 
 func (b *budget) query(ask func(promql.QueryEngine) (promql.Query, error)) (promql.Query, error) {
