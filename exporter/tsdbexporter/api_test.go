@@ -202,7 +202,7 @@ func TestShutdownEndsAQuery(t *testing.T) {
 		}
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { return e.store.Gathered()["prometheus_engine_queries"] > 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return e.store.Load().Gathered()["prometheus_engine_queries"] > 0 }, time.Minute, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	require.NoError(t, e.shutdown(ctx))
@@ -211,7 +211,7 @@ func TestShutdownEndsAQuery(t *testing.T) {
 
 	again := newExporter(exportertest.NewNopSettings(metadata.Type), e.cfg)
 	require.NoError(t, again.start(t.Context(), componenttest.NewNopHost()))
-	assert.EqualValues(t, 2, again.store.Head().NumSeries())
+	assert.EqualValues(t, 2, again.store.Load().Head().NumSeries())
 	require.NoError(t, again.shutdown(t.Context()))
 }
 
@@ -246,7 +246,7 @@ func TestOtherSitesAreRefused(t *testing.T) {
 func TestWhoIsAllowedIsLetIn(t *testing.T) {
 	const console = "http://localhost:8686"
 	r, _ := filled(t, func(c *Config) {
-		c.AllowedHosts = []string{"metrics.example"}
+		c.AllowedHosts = []string{"Metrics.Example"}
 		c.HTTP.CORS = configoptional.Some(confighttp.CORSConfig{AllowedOrigins: []string{console}})
 	})
 	code, _, _ := r.answer("GET", "/api/v1/query?query=1", nil, "Host", "metrics.example")
@@ -368,4 +368,17 @@ func TestAnswersAreJSONWhateverComes(t *testing.T) {
 		assert.Contains(t, body, want)
 		assert.True(t, json.Valid([]byte(body)) && utf8.ValidString(body), "%q", body)
 	}
+}
+
+// Guarantees: an API that the network reaches without a password is said to be one; one on this machine, or with a password, is not.
+func TestAnOpenAPIIsSaidToBeOne(t *testing.T) {
+	f := func(endpoint string, want int) {
+		t.Helper()
+		r := newRig(t, settings(t, func(c *Config) { c.HTTP.NetAddr.Endpoint = endpoint }))
+		assert.Equal(t, want, r.logs.FilterMessageSnippet("the API has no auth").Len(), endpoint)
+	}
+	f("127.0.0.1:0", 0)
+	f("localhost:0", 0)
+	f("0.0.0.0:0", 1)
+	f("[::]:0", 1)
 }

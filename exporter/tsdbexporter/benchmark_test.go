@@ -87,7 +87,7 @@ func BenchmarkPush(b *testing.B) {
 
 // asPrometheus pushes without anything of ours.
 func (e *tsdbExporter) asPrometheus(ctx context.Context, md pmetric.Metrics) error {
-	app := e.store.AppenderV2(ctx)
+	app := e.store.Load().AppenderV2(ctx)
 	if _, err := prometheusremotewrite.NewPrometheusConverter(app).FromMetrics(ctx, md, e.settings()); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/hostname"
 	"github.com/otelcol-llm/otelcol-llm/internal/strict"
 )
 
@@ -41,8 +42,8 @@ type Storage struct {
 	// MaxBytes is how large the directory may become before the oldest data goes, even before its retention has passed. 0
 	// has no limit.
 	MaxBytes int64 `mapstructure:"max_bytes"`
-	// MinFreeBytes is how much of the disk has to stay free. With less, data is refused, and senders try again. 0 does not
-	// look.
+	// MinFreeBytes is how much of the disk has to stay free. With less, data is refused, and senders try again. 0 keeps only
+	// what the database itself needs.
 	MinFreeBytes int64 `mapstructure:"min_free_bytes"`
 	// OutOfOrderWindow is how far a sample may lie behind the newest one of all. 0 refuses what is older than the newest one
 	// of its series.
@@ -66,7 +67,8 @@ type Storage struct {
 type Query struct {
 	// Timeout ends a query, and a request that waits for its turn.
 	Timeout time.Duration `mapstructure:"timeout"`
-	// MaxSamples is how many samples a query may hold in memory, 16 bytes each.
+	// MaxSamples is how many samples a query may hold in memory, 16 bytes each. All queries together hold twice that at most:
+	// each has an equal share first, and those for which that is too little get all of it, one at a time.
 	MaxSamples int `mapstructure:"max_samples"`
 	// MaxLength is how many bytes the text of a query or of a selector may have. The time to read one grows with the square of it.
 	MaxLength int `mapstructure:"max_length"`
@@ -100,7 +102,7 @@ func (c *Config) Validate() error {
 	wrong(c.Directory == "", "directory: is empty: write where the database is to be")
 	wrong(time.Duration(c.Retention) < shortest, "retention: %s must be at least 2h: write e.g. 15d", c.Retention)
 	wrong(c.MaxBytes < 0, "max_bytes: %d must not be negative: 0 has no limit", c.MaxBytes)
-	wrong(c.MinFreeBytes < 0, "min_free_bytes: %d must not be negative: 0 does not look", c.MinFreeBytes)
+	wrong(c.MinFreeBytes < 0, "min_free_bytes: %d must not be negative: 0 keeps only what the database itself needs", c.MinFreeBytes)
 	wrong(c.OutOfOrderWindow < 0, "out_of_order_window: %s must not be negative", c.OutOfOrderWindow)
 	wrong(c.OutOfOrderWindow > 0 && c.OutOfOrderWindow < time.Second, "out_of_order_window: %s is below a second: write e.g. 1h", c.OutOfOrderWindow)
 	wrong(c.OutOfOrderWindow > time.Duration(c.Retention), "out_of_order_window: %s must not be longer than retention, which is %s", c.OutOfOrderWindow, c.Retention)
@@ -112,7 +114,9 @@ func (c *Config) Validate() error {
 		wrong(key == "", "promote_resource_attributes[%d]: must not be empty", i)
 	}
 	for i, host := range c.AllowedHosts {
-		wrong(host == "", "allowed_hosts[%d]: must not be empty", i)
+		if err := hostname.Check(host); err != nil {
+			errs = append(errs, fmt.Errorf("allowed_hosts[%d]: %w", i, err))
+		}
 	}
 	return errors.Join(append(errs, c.Query.validate())...)
 }

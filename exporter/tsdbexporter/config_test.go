@@ -42,11 +42,11 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		configtest.Refused(t, "testdata/config.bad.yaml", section, defaults(), want...)
 	}
 	f("tsdb/empty", "endpoint: is empty: write localhost:9191", "directory: is empty: write where the database is to be",
-		"promote_resource_attributes[1]: must not be empty", "allowed_hosts[0]: must not be empty")
+		"promote_resource_attributes[1]: must not be empty", "allowed_hosts[0]: \"\" is no host name", `allowed_hosts[1]: "metrics.example:9191" is no host name: write e.g. console.example.com, without port`)
 	f("tsdb/numbers",
 		"retention: 1h must be at least 2h: write e.g. 15d",
 		"max_bytes: -1 must not be negative: 0 has no limit",
-		"min_free_bytes: -1 must not be negative: 0 does not look",
+		"min_free_bytes: -1 must not be negative: 0 keeps only what the database itself needs",
 		"out_of_order_window: 2h0m0s must not be longer than retention, which is 1h",
 		"max_series: 0 must be at least 1",
 		"max_exemplars: -1 must not be negative: 0 keeps none",

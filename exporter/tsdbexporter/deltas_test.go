@@ -59,6 +59,23 @@ func TestDeltasThatComeTwiceAreAddedOnce(t *testing.T) {
 	assert.InDelta(t, 200, r.value("tokens_total", end), 0)
 }
 
+// Scenario: of the deltas of a series one is of tomorrow, and one older than the retention. Guarantees: those are refused and counted, are in
+// no sum, and end nothing: all others are added up.
+func TestADeltaOfAnotherTimeEndsNoSeries(t *testing.T) {
+	r := newRig(t, settings(t))
+	end := now()
+	add := func(value float64, at time.Time) {
+		r.push(sum("tokens", "", value, at.Add(-time.Second), at, pmetric.AggregationTemporalityDelta))
+	}
+	add(1000, end.Add(-16*24*time.Hour))
+	add(1, end.Add(-2*time.Second))
+	add(1000, end.Add(24*time.Hour))
+	add(2, end.Add(-time.Second))
+	add(4, end)
+	assert.InDelta(t, 7, r.value("tokens_total", end), 0)
+	assert.Equal(t, map[string]float64{"reason=out_of_bounds": 1, "reason=in_future": 1}, r.counted("otelcol_tsdb_samples_refused"))
+}
+
 // Guarantees: sums that begin anew with the Collector are a reset of a counter, so that nothing is missing in what they increase by.
 func TestDeltasGoOnAfterARestart(t *testing.T) {
 	cfg := settings(t)

@@ -30,10 +30,10 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, s.Close()) }()
 	r := create(t, settings(t))
-	own, err := newTelemetry(r.tel.NewTelemetrySettings(), s)
+	own, err := newTelemetry(r.tel.NewTelemetrySettings(), func() *store.Store { return s })
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, own.shutdown()) }()
-	own.appended(t.Context(), &store.Appender{Refused: [store.Reasons]int64{1}, RefusedExemplars: 1}, 1)
+	own.appended(t.Context(), &store.Refusals{Refused: [store.Reasons]int64{1}, RefusedExemplars: 1}, 1)
 	own.answered(t.Context(), "query", 200, 1)
 	all := described(t)
 	for name, want := range all {

@@ -3,9 +3,14 @@
 package tsdbexporter
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
+	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +21,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
@@ -299,6 +306,53 @@ func TestAFullDiskRefusesForNow(t *testing.T) {
 	err := r.ConsumeMetrics(t.Context(), gauge("g", 1, now(), nil))
 	require.ErrorContains(t, err, "min_free_bytes is 1152921504606846976")
 	assert.False(t, consumererror.IsPermanent(err))
+}
+
+// statuses is a host that is told how an exporter is.
+type statuses struct {
+	component.Host
+	told chan componentstatus.Status
+}
+
+func (s statuses) Report(e *componentstatus.Event) { s.told <- e.Status() }
+
+// Scenario: the disk has no room for what reading the log may write, by what the last process has left to know; then it has.
+// Guarantees: the exporter starts; senders are told to try again, queries that there is no answer yet, the Collector how it is; then it
+// goes on by itself, with what was taken before. One that is not yet open can be ended.
+func TestADiskThatIsTooFullToOpenIsWaitedFor(t *testing.T) {
+	cfg := settings(t)
+	at := now()
+	r := newRig(t, cfg)
+	r.push(gauge("g", 1, at, nil))
+	r.stop()
+	leave := func(bytes int64) {
+		require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, "unwritten"), fmt.Appendf(nil, "%20d\n", bytes), 0o600))
+	}
+	leave(1 << 62)
+	newRig(t, cfg).stop()
+
+	r = create(t, cfg)
+	host := statuses{componenttest.NewNopHost(), make(chan componentstatus.Status, 10)}
+	require.NoError(t, r.Start(t.Context(), host))
+	assert.Equal(t, componentstatus.StatusRecoverableError, <-host.told)
+	assert.Equal(t, 1, r.logs.FilterMessageSnippet("the database is not open").Len())
+	err := r.ConsumeMetrics(t.Context(), gauge("g", 2, at, nil))
+	require.ErrorContains(t, err, "the disk is too full to read its write-ahead log")
+	assert.False(t, consumererror.IsPermanent(err))
+	resp, err := r.client.Get(r.url("/api/v1/query?query=g"))
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, errors.Join(err, resp.Body.Close()))
+	assert.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	assert.JSONEq(t, `{"status": "error", "errorType": "unavailable", "error": "`+errNotOpen.Error()+`"}`, string(body))
+	assert.Empty(t, r.counted("otelcol_tsdb_series"))
+
+	leave(0)
+	assert.Equal(t, componentstatus.StatusOK, <-host.told)
+	assert.InDelta(t, 1, r.value("g", at), 0)
+	r.push(gauge("g", 2, at.Add(time.Second), nil))
+	assert.InDelta(t, 2, r.value("g", at.Add(time.Second)), 0)
+	assert.Equal(t, map[string]float64{"": 2}, r.counted("otelcol_tsdb_series"))
 }
 
 // Guarantees: after a restart everything is there, and series go on.

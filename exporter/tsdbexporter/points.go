@@ -3,15 +3,23 @@
 package tsdbexporter
 
 import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-llm/otelcol-llm/exporter/tsdbexporter/internal/store"
 )
 
 // point is a data point of any shape, and pointSlice the points of a metric.
 type point[P any] interface {
 	Timestamp() pcommon.Timestamp
+	Attributes() pcommon.Map
 	CopyTo(dest P)
 }
 
@@ -22,6 +30,9 @@ type pointSlice[P any] interface {
 
 // span is the time that the database takes, both ends included.
 type span struct{ oldest, newest pcommon.Timestamp }
+
+// everything is for a batch of which the points have been looked at.
+var everything = span{0, math.MaxUint64}
 
 func newSpan(oldest, newest time.Time) span {
 	return span{pcommon.NewTimestampFromTime(oldest), pcommon.NewTimestampFromTime(newest)}
@@ -77,12 +88,36 @@ func (s span) takesAll(md pmetric.Metrics) bool {
 	return true
 }
 
-// split copies a batch in which something is wrong: into metrics of one point each, and without the points of another time, of
-// which it counts those before and those after. A histogram that has ended gets a sum: the prometheus receiver says none then, and
+// split copies a batch in which something is wrong: into metrics of one point each, and without the points of another time, which it
+// counts. A histogram that has ended gets a sum: the prometheus receiver says none then, and
 // the translator would let _sum go on for the lookback while all else of the histogram is gone.
 type split struct {
 	span
-	before, after int64
+	store.Refusals
+}
+
+// refuse counts a point.
+func (s *split) refuse(why store.Reason, name string, attributes pcommon.Map, at pcommon.Timestamp) {
+	s.Refused[why]++
+	if s.Example.Err == nil {
+		s.Example = store.Refusal{Series: name + labelled(attributes), Time: at.AsTime(), Err: otherTime[why]}
+	}
+}
+
+// labelled are attributes as PromQL writes labels.
+func labelled(attributes pcommon.Map) string {
+	var all []string
+	for key, value := range attributes.All() {
+		all = append(all, fmt.Sprintf("%s=%q", key, value.AsString()))
+	}
+	slices.Sort(all)
+	return "{" + strings.Join(all, ", ") + "}"
+}
+
+// otherTime says why a point is refused before the database has seen it.
+var otherTime = map[store.Reason]error{
+	store.OutOfBounds: errors.New("older than retention"),
+	store.InFuture:    errors.New("more than 10 minutes ahead of the clock"),
 }
 
 func (s *split) copyOf(md pmetric.Metrics) pmetric.Metrics {
@@ -113,11 +148,11 @@ func (s *split) metric(m pmetric.Metric, to pmetric.MetricSlice) {
 	}
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
-		copyEach(s, m.Gauge().DataPoints(), func() pmetric.NumberDataPoint {
+		copyEach(s, m.Name(), m.Gauge().DataPoints(), func() pmetric.NumberDataPoint {
 			return one().SetEmptyGauge().DataPoints().AppendEmpty()
 		})
 	case pmetric.MetricTypeSum:
-		copyEach(s, m.Sum().DataPoints(), func() pmetric.NumberDataPoint {
+		copyEach(s, m.Name(), m.Sum().DataPoints(), func() pmetric.NumberDataPoint {
 			sum := one().SetEmptySum()
 			sum.SetIsMonotonic(m.Sum().IsMonotonic())
 			sum.SetAggregationTemporality(m.Sum().AggregationTemporality())
@@ -125,7 +160,7 @@ func (s *split) metric(m pmetric.Metric, to pmetric.MetricSlice) {
 		})
 	case pmetric.MetricTypeHistogram:
 		first := to.Len()
-		copyEach(s, m.Histogram().DataPoints(), func() pmetric.HistogramDataPoint {
+		copyEach(s, m.Name(), m.Histogram().DataPoints(), func() pmetric.HistogramDataPoint {
 			h := one().SetEmptyHistogram()
 			h.SetAggregationTemporality(m.Histogram().AggregationTemporality())
 			return h.DataPoints().AppendEmpty()
@@ -136,26 +171,26 @@ func (s *split) metric(m pmetric.Metric, to pmetric.MetricSlice) {
 			}
 		}
 	case pmetric.MetricTypeExponentialHistogram:
-		copyEach(s, m.ExponentialHistogram().DataPoints(), func() pmetric.ExponentialHistogramDataPoint {
+		copyEach(s, m.Name(), m.ExponentialHistogram().DataPoints(), func() pmetric.ExponentialHistogramDataPoint {
 			h := one().SetEmptyExponentialHistogram()
 			h.SetAggregationTemporality(m.ExponentialHistogram().AggregationTemporality())
 			return h.DataPoints().AppendEmpty()
 		})
 	case pmetric.MetricTypeSummary:
-		copyEach(s, m.Summary().DataPoints(), func() pmetric.SummaryDataPoint {
+		copyEach(s, m.Name(), m.Summary().DataPoints(), func() pmetric.SummaryDataPoint {
 			return one().SetEmptySummary().DataPoints().AppendEmpty()
 		})
 	}
 }
 
-func copyEach[P point[P]](s *split, from pointSlice[P], to func() P) {
+func copyEach[P point[P]](s *split, name string, from pointSlice[P], to func() P) {
 	for i := range from.Len() {
 		p := from.At(i)
 		switch t := p.Timestamp(); {
 		case t < s.oldest:
-			s.before++
+			s.refuse(store.OutOfBounds, name, p.Attributes(), t)
 		case t > s.newest:
-			s.after++
+			s.refuse(store.InFuture, name, p.Attributes(), t)
 		default:
 			p.CopyTo(to())
 		}

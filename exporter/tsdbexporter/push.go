@@ -20,15 +20,42 @@ import (
 // push takes what it can of a batch. What is refused for what it is, is counted, and is no error: it would be refused again.
 // An error is for a database that can take nothing now; the sender may try again with the same batch.
 func (e *tsdbExporter) push(ctx context.Context, md pmetric.Metrics) error {
-	err := e.store.Room(time.Now())
+	err := e.room(time.Now())
 	e.reportRoom(err)
 	if err != nil {
 		return err
 	}
-	if haveDelta(md) {
-		return e.deltas.consume(ctx, md)
+	parts := split{span: newSpan(e.store.Load().Takes(time.Now()))}
+	if !parts.takesAll(md) {
+		// Before deltas are added up, which the last of a time far ahead would end, and before the translator, which fills the time
+		// from the first point to the last with target_info.
+		md = parts.copyOf(md)
 	}
-	return e.write(ctx, md)
+	if haveDelta(md) {
+		err = e.deltas.consume(ctx, md)
+	} else {
+		err = e.write(ctx, md)
+	}
+	if err == nil {
+		e.report(ctx, &parts.Refusals, nil)
+	}
+	return err
+}
+
+// report counts and logs what was refused, and what could not be read.
+func (e *tsdbExporter) report(ctx context.Context, refused *store.Refusals, unread error) {
+	unreadable := failures(unread)
+	e.telemetry.appended(ctx, refused, unreadable)
+	e.warn(refused, unread, unreadable)
+}
+
+// room says by an error that nothing can be written now: there is no database yet, or the disk is too full.
+func (e *tsdbExporter) room(now time.Time) error {
+	s := e.store.Load()
+	if s == nil {
+		return errNotOpen
+	}
+	return s.Room(now)
 }
 
 // reportRoom tells the Collector's status when the disk becomes full, and when it is no more.
@@ -48,11 +75,6 @@ func (e *tsdbExporter) reportRoom(err error) {
 
 // write appends a batch in one transaction.
 func (e *tsdbExporter) write(ctx context.Context, md pmetric.Metrics) error {
-	parts := split{span: newSpan(e.store.Takes(time.Now()))}
-	if !parts.takesAll(md) {
-		// Before the translator, which fills the time from the first point to the last with target_info.
-		md = parts.copyOf(md)
-	}
 	app, err := e.translate(ctx, md)
 	if err != nil && ctx.Err() == nil {
 		// The translator gives up a metric at the first point that it cannot read. With a metric for each point, only such
@@ -60,7 +82,7 @@ func (e *tsdbExporter) write(ctx context.Context, md pmetric.Metrics) error {
 		if rollback := app.Rollback(); rollback != nil {
 			return rollback
 		}
-		each := parts.copyOf(md)
+		each := (&split{span: everything}).copyOf(md)
 		app, err = e.translate(ctx, each)
 		if errors.Is(err, errPanicked) && ctx.Err() == nil {
 			if rollback := app.Rollback(); rollback != nil {
@@ -75,11 +97,7 @@ func (e *tsdbExporter) write(ctx context.Context, md pmetric.Metrics) error {
 	if err := app.Commit(); err != nil {
 		return err
 	}
-	app.Refused[store.OutOfBounds] += parts.before
-	app.Refused[store.InFuture] += parts.after
-	unreadable := failures(err)
-	e.telemetry.appended(ctx, app, unreadable)
-	e.warn(app, err, unreadable)
+	e.report(ctx, &app.Refusals, err)
 	return nil
 }
 
@@ -88,7 +106,7 @@ var errPanicked = errors.New("cannot be written")
 
 // translate appends a batch, and returns what of it could not be read.
 func (e *tsdbExporter) translate(ctx context.Context, md pmetric.Metrics) (*store.Appender, error) {
-	app := e.store.Append(ctx)
+	app := e.store.Load().Append(ctx)
 	return app, e.translateTo(ctx, app, md)
 }
 
@@ -104,7 +122,7 @@ func (e *tsdbExporter) translateTo(ctx context.Context, app *store.Appender, md 
 
 // translateEach appends a batch metric by metric, so that one at which the translator panics takes no other along.
 func (e *tsdbExporter) translateEach(ctx context.Context, md pmetric.Metrics) (*store.Appender, error) {
-	app := e.store.Append(ctx)
+	app := e.store.Load().Append(ctx)
 	var errs []error
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -151,9 +169,9 @@ func failures(err error) (n int64) {
 }
 
 // warn logs what was refused, at most once a minute: the counters have all of it.
-func (e *tsdbExporter) warn(app *store.Appender, unread error, unreadable int64) {
+func (e *tsdbExporter) warn(all *store.Refusals, unread error, unreadable int64) {
 	var refused []zap.Field
-	for i, n := range app.Refused {
+	for i, n := range all.Refused {
 		if n > 0 {
 			refused = append(refused, zap.Int64(store.ReasonNames[i], n))
 		}
@@ -174,7 +192,7 @@ func (e *tsdbExporter) warn(app *store.Appender, unread error, unreadable int64)
 	}
 	if len(refused) > 0 {
 		e.log.Warn("samples are refused; otelcol_tsdb_samples_refused counts them", append(refused,
-			zap.String("example", app.Example.Series), zap.Time("time", app.Example.Time), zap.Error(app.Example.Err))...)
+			zap.String("example", all.Example.Series), zap.Time("time", all.Example.Time), zap.Error(all.Example.Err))...)
 	}
 	if unread != nil {
 		e.log.Warn("data points cannot be translated; otelcol_tsdb_points_unreadable counts them", zap.Int64("points", unreadable), zap.Error(first(unread)))

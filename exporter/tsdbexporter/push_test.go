@@ -42,6 +42,19 @@ func TestWhatIsRefusedIsCountedAndLosesNothingElse(t *testing.T) {
 	assert.Equal(t, 1, r.logs.FilterMessageSnippet("samples are refused").Len(), "the log tells of the first")
 }
 
+// Guarantees: the log names a point that was refused for its time, as it came.
+func TestAPointOfAnotherTimeIsNamed(t *testing.T) {
+	r := newRig(t, settings(t))
+	at := now().Add(time.Hour)
+	r.push(gauge("gpu.temperature", 1, at, map[string]any{"hw.id": "gpu-1"}))
+	logged := r.logs.FilterMessageSnippet("samples are refused").All()
+	require.Len(t, logged, 1)
+	fields := logged[0].ContextMap()
+	assert.Equal(t, "gpu.temperature{hw.id=\"gpu-1\"}", fields["example"])
+	assert.Equal(t, at.UTC(), fields["time"].(time.Time).UTC())
+	assert.Equal(t, "more than 10 minutes ahead of the clock", fields["error"])
+}
+
 // Scenario: one request has two values of a series at one time: of a gauge, of one that comes late, of an exponential histogram, and of
 // gauges whose keys are told apart by nothing that a label can have; others it has twice alike.
 // Guarantees: the first stays, the other is counted with its reason, and what is alike is nobody's fault.

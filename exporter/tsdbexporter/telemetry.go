@@ -42,7 +42,8 @@ type telemetry struct {
 	observed         metric.Registration
 }
 
-func newTelemetry(set component.TelemetrySettings, s *store.Store) (*telemetry, error) {
+// newTelemetry observes the database that is there, which may be none yet.
+func newTelemetry(set component.TelemetrySettings, database func() *store.Store) (*telemetry, error) {
 	meter := set.MeterProvider.Meter(metadata.ScopeName)
 	t := &telemetry{}
 	var errs [7]error
@@ -76,6 +77,10 @@ func newTelemetry(set component.TelemetrySettings, s *store.Store) (*telemetry, 
 		observables = append(observables, lent[i])
 	}
 	t.observed, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		s := database()
+		if s == nil {
+			return nil
+		}
 		o.ObserveInt64(series, int64(s.Head().NumSeries()))
 		o.ObserveInt64(size, s.Bytes())
 		o.ObserveInt64(repairs, int64(len(s.Repairs)))
@@ -91,14 +96,14 @@ func newTelemetry(set component.TelemetrySettings, s *store.Store) (*telemetry, 
 func (t *telemetry) shutdown() error { return t.observed.Unregister() }
 
 // appended counts what became of a batch.
-func (t *telemetry) appended(ctx context.Context, app *store.Appender, unreadable int64) {
-	for i, n := range app.Refused {
+func (t *telemetry) appended(ctx context.Context, refused *store.Refusals, unreadable int64) {
+	for i, n := range refused.Refused {
 		if n > 0 {
 			t.refused.Add(ctx, n, t.reasons[i])
 		}
 	}
-	if app.RefusedExemplars > 0 {
-		t.refusedExemplars.Add(ctx, app.RefusedExemplars)
+	if refused.RefusedExemplars > 0 {
+		t.refusedExemplars.Add(ctx, refused.RefusedExemplars)
 	}
 	if unreadable > 0 {
 		t.unreadable.Add(ctx, unreadable)

@@ -5,7 +5,6 @@ package consoleextension
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-llm/otelcol-llm/internal/hostname"
 	"github.com/otelcol-llm/otelcol-llm/internal/strict"
 )
 
@@ -81,8 +81,8 @@ func (c *Config) Validate() error {
 	}
 	errs = append(errs, c.validateQuery()...)
 	for i, host := range c.AllowedHosts {
-		if _, err := netip.ParseAddrPort(host); err == nil || host == "" || strings.ContainsAny(host, "/:* ") {
-			errs = append(errs, fmt.Errorf("allowed_hosts[%d]: %q is no host name: write e.g. console.example.com, without port", i, host))
+		if err := hostname.Check(host); err != nil {
+			errs = append(errs, fmt.Errorf("allowed_hosts[%d]: %w", i, err))
 		}
 	}
 	if c.TraceURL != "" {

@@ -3,12 +3,13 @@
 package consoleextension
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/hostname"
 )
 
 // headers are on every answer. The page runs its own files only, is shown in no frame, and tells nobody where it was.
@@ -37,14 +38,7 @@ type guard struct {
 }
 
 func newGuard(cfg *Config, next http.Handler, t *telemetry) *guard {
-	names := []string{"localhost"}
-	if host, _, err := net.SplitHostPort(cfg.NetAddr.Endpoint); err == nil && host != "" {
-		names = append(names, strings.ToLower(host))
-	}
-	for _, host := range cfg.AllowedHosts {
-		names = append(names, strings.ToLower(host))
-	}
-	return &guard{names: names, next: next, telemetry: t}
+	return &guard{names: hostname.All(append(cfg.AllowedHosts, "localhost", cfg.NetAddr.Endpoint)...), next: next, telemetry: t}
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -65,19 +59,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // known is whether a Host header names the console.
 func (g *guard) known(host string) bool {
-	name := hostname(host)
-	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+	name := hostname.Of(host)
+	if _, err := netip.ParseAddr(name); err == nil {
 		return true
 	}
-	return slices.Contains(g.names, name)
-}
-
-// hostname is the host of host:port, lower case, without the dot that may end it.
-func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
+	return name != "" && slices.Contains(g.names, name)
 }
 
 func sameOrigin(r *http.Request) bool {

@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/tsdb"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
@@ -31,7 +30,7 @@ type Options struct {
 	Store *store.Store
 	// Timeout ends a query, and a request that waits for its turn.
 	Timeout time.Duration
-	// MaxSamples is how many samples a query may hold in memory.
+	// MaxSamples is how many samples a query may hold in memory, and all of them together twice.
 	MaxSamples int
 	// MaxLength is how many bytes the text of a query or of a selector may have.
 	MaxLength int
@@ -88,15 +87,8 @@ func New(o Options) http.Handler {
 }
 
 func newAPI(o Options) *v1.API {
-	engine := promql.NewEngine(promql.EngineOpts{
-		Logger: o.Logger, Reg: o.Store.Registry, MaxSamples: o.MaxSamples, Timeout: o.Timeout, LookbackDelta: o.Lookback,
-		// As in a Prometheus server with global.evaluation_interval left alone.
-		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
-		EnableAtModifier:         true,
-		EnableNegativeOffset:     true,
-	})
 	metadata := targets(o.Store.Families)
-	return v1.NewAPI(engine, o.Store, nil, nil, o.Store,
+	return v1.NewAPI(newBudget(o), o.Store, nil, nil, o.Store,
 		nil, // scrape pools
 		func(context.Context) v1.TargetRetriever { return metadata },
 		nil, // alertmanagers

@@ -4,11 +4,12 @@ package queryapi
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/hostname"
 )
 
 // Guard keeps pages of other web sites from reading what a browser on this machine can reach.
@@ -23,16 +24,20 @@ type Guard struct {
 // Hosts are the names for a server that listens at an endpoint: a server on this machine only is called by few, any other by
 // whatever its network calls it, unless allowed names them.
 func Hosts(endpoint string, allowed []string) []string {
-	host, _, err := net.SplitHostPort(endpoint)
-	if err == nil && isLoopback(host) {
-		return append([]string{"localhost", "127.0.0.1", "::1", strings.ToLower(host)}, allowed...)
+	if Local(endpoint) {
+		return append([]string{"localhost", "127.0.0.1", "::1", hostname.Of(endpoint)}, hostname.All(allowed...)...)
 	}
-	return allowed
+	if len(allowed) == 0 {
+		return nil
+	}
+	return hostname.All(allowed...)
 }
 
-func isLoopback(host string) bool {
+// Local says whether a server that listens at an endpoint is reached from this machine only.
+func Local(endpoint string) bool {
+	host := hostname.Of(endpoint)
 	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
+	return err == nil && addr.IsLoopback() || host == "localhost"
 }
 
 // Wrap guards a handler, and forbids browsers to do anything with an answer but read it.
@@ -46,7 +51,7 @@ func (g Guard) Wrap(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		switch {
-		case g.Hosts != nil && !slices.Contains(g.Hosts, hostname(r.Host)):
+		case g.Hosts != nil && !slices.Contains(g.Hosts, hostname.Of(r.Host)):
 			refuse(w, http.StatusForbidden, "forbidden", fmt.Sprintf("host %q is not one of this server: add it to allowed_hosts", r.Host))
 		case !g.OtherOrigins && otherOrigin(r):
 			refuse(w, http.StatusForbidden, "forbidden", fmt.Sprintf("origin %q is not this server: add it to cors::allowed_origins", r.Header.Get("Origin")))
@@ -54,14 +59,6 @@ func (g Guard) Wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-// hostname is the host without the port, in lower case.
-func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
 // otherOrigin says whether a browser sends this for a page that is not from here. What is no browser sends neither header.

@@ -91,6 +91,11 @@ func refuse(w http.ResponseWriter, code int, kind, why string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": kind, "error": why}) // the client has gone
 }
 
+// Unavailable answers that nothing can be answered yet.
+func Unavailable(w http.ResponseWriter, why error) {
+	refuse(w, http.StatusServiceUnavailable, "unavailable", why.Error())
+}
+
 // status remembers the status code.
 type status struct {
 	http.ResponseWriter

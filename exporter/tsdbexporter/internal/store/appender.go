@@ -43,17 +43,22 @@ const maxAhead = 10 * time.Minute
 // Appender is a transaction that takes what it can: a sample that is refused is counted and does not keep the others out.
 type Appender struct {
 	storage.AppenderV2
+	Refusals
+
+	families *Families
+	family   string // the last that was looked up
+	given    *given
+	order    *sync.Mutex
+}
+
+// Refusals are what was not taken.
+type Refusals struct {
 	// Refused counts samples, by reason.
 	Refused [Reasons]int64
 	// RefusedExemplars counts exemplars of samples that were taken.
 	RefusedExemplars int64
 	// Example is the first sample that was refused, for people; the zero value when there is none.
 	Example Refusal
-
-	families *Families
-	family   string // the last that was looked up
-	given    *given
-	order    *sync.Mutex
 }
 
 // Refusal is a sample that was refused.

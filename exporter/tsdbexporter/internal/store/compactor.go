@@ -5,6 +5,7 @@ package store
 import (
 	"context"
 	"log/slog"
+	"math"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,14 @@ func newCompactor(ctx context.Context, r prometheus.Registerer, l *slog.Logger, 
 		EnableOverlappingCompaction: opts.EnableOverlappingCompaction,
 	})
 	return compactor{c}, err
+}
+
+// Write implements tsdb.Compactor.
+func (c compactor) Write(dest string, b tsdb.BlockReader, oldest, end int64, base *tsdb.BlockMeta) ([]ulid.ULID, error) {
+	if end == math.MinInt64 { // of Store.reload
+		return nil, nil
+	}
+	return c.LeveledCompactor.Write(dest, b, oldest, end, base)
 }
 
 // Compact implements tsdb.Compactor.

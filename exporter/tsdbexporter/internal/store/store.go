@@ -5,16 +5,22 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/prometheus/prometheus/util/compression"
@@ -28,7 +34,7 @@ type Options struct {
 	Retention time.Duration
 	// MaxBytes is how large the directory may become before the oldest blocks are deleted; 0 has no limit.
 	MaxBytes int64
-	// MinFreeBytes is how much of the disk has to be free for samples to be taken; 0 does not look.
+	// MinFreeBytes is how much of the disk has to be free for samples to be taken; 0 is only what the database itself needs.
 	MinFreeBytes int64
 	// OutOfOrderWindow is how far a sample may lie behind the newest one.
 	OutOfOrderWindow time.Duration
@@ -48,20 +54,30 @@ type Store struct {
 	// Repairs are what had to be done to the files for the database to open.
 	Repairs []Repair
 
-	opts  Options
-	lock  *tsdbutil.DirLocker
-	order sync.Mutex // held by the transaction that is open
-	given given      // to that transaction
+	opts      Options
+	log       *slog.Logger
+	upkeep    upkeep
+	chunks    prometheus.Counter // that were made
+	written   atomic.Int64       // of the chunks that were made, those that are not in memory alone
+	unwritten unwritten
+	lock      *tsdbutil.DirLocker
+	order     sync.Mutex // held by the transaction that is open
+	given     given      // to that transaction
 
 	mu      sync.Mutex // guards what follows
-	checked time.Time  // when the disk was last looked at
-	full    error      // what was found
+	looked  time.Time  // when it was last looked how much of the disk is free
+	free    uint64     // what was found
+	unknown error      // or why that could not be found
+	kept    int64      // what stands in unwritten
 }
 
 // Open opens the database, repairs it where that is needed, and reads its write-ahead log, which takes seconds for a
-// million series.
+// million series. On a disk that is too full for that it says ErrNoRoom, and can be called again.
 func Open(opts Options, logger *slog.Logger) (*Store, error) {
 	s, err := openLocked(opts, logger)
+	if errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("%w: %w", ErrNoRoom, err)
+	}
 	return s, explain(opts.Directory, err)
 }
 
@@ -69,8 +85,11 @@ func openLocked(opts Options, logger *slog.Logger) (*Store, error) {
 	if err := os.MkdirAll(opts.Directory, 0o750); err != nil {
 		return nil, err
 	}
+	if logger == nil {
+		logger = promslog.NewNopLogger()
+	}
 	limit := &seriesLimit{most: uint64(opts.MaxSeries)}
-	s := &Store{opts: opts, Families: newFamilies(opts.MaxSeries)}
+	s := &Store{opts: opts, log: logger, Families: newFamilies(opts.MaxSeries)}
 	// Ours instead of the TSDB's: an open that fails does not release that one.
 	var err error
 	if s.lock, err = tsdbutil.NewDirLocker(opts.Directory, "tsdb", logger, nil); err != nil {
@@ -79,13 +98,10 @@ func openLocked(opts Options, logger *slog.Logger) (*Store, error) {
 	if err := s.lock.Lock(); err != nil {
 		return nil, err
 	}
-	err = repairing(opts.Directory, func() error {
-		// Anew each time: an open that fails leaves its metrics behind.
-		s.Registry = prometheus.NewRegistry()
-		s.DB, err = tsdb.Open(opts.Directory, logger, s.Registry, tsdbOptions(opts, limit), nil)
-		return err
-	}, &s.Repairs)
-	if err != nil {
+	ctx, stop := context.WithCancel(context.Background())
+	s.upkeep.stop = stop
+	if err = s.open(ctx, limit); err != nil {
+		stop()
 		return nil, errors.Join(err, s.lock.Release())
 	}
 	// From now on: while the log is read, a refused series would count as damage, and the log would be cut there.
@@ -96,7 +112,39 @@ func openLocked(opts Options, logger *slog.Logger) (*Store, error) {
 			Why: "a torn or corrupt record, of which the line before this one says more",
 		})
 	}
+	s.startUpkeep(ctx)
 	return s, nil
+}
+
+// open is what may find no room.
+func (s *Store) open(ctx context.Context, limit *seriesLimit) error {
+	dir := s.opts.Directory
+	var err error
+	if s.unwritten, err = openUnwritten(dir); err != nil {
+		return err
+	}
+	if err := room(dir, s.unwritten.need(dir)+spare, "%d may be needed to read the write-ahead log"); err != nil {
+		return errors.Join(err, s.unwritten.file.Close())
+	}
+	if err := s.unwritten.set(unknown); err != nil {
+		return errors.Join(err, s.unwritten.file.Close())
+	}
+	err = repairing(dir, func() (err error) {
+		defer func() { recovered(recover(), &err) }() // what cannot be opened is closed, which writes chunks
+		// Anew each time: an open that fails leaves its metrics behind.
+		r := &registry{Registry: prometheus.NewRegistry()}
+		o := tsdbOptions(s.opts, limit)
+		o.NewCompactorFunc = func(_ context.Context, r prometheus.Registerer, l *slog.Logger, ranges []int64, pool chunkenc.Pool, o *tsdb.Options) (tsdb.Compactor, error) {
+			return newCompactor(ctx, r, l, ranges, pool, o)
+		}
+		s.DB, err = tsdb.Open(dir, s.log, r, o, nil)
+		s.Registry, s.chunks = r.Registry, r.chunks
+		return err
+	}, &s.Repairs)
+	if err != nil {
+		return errors.Join(err, s.unwritten.file.Close())
+	}
+	return s.unwritten.set(0)
 }
 
 // tsdbOptions are those of a Prometheus server, but for what Options says.
@@ -108,10 +156,10 @@ func tsdbOptions(opts Options, limit tsdb.SeriesLifecycleCallback) *tsdb.Options
 	o.EnableExemplarStorage = opts.MaxExemplars > 0
 	o.MaxExemplars = int64(opts.MaxExemplars)
 	o.SeriesLifecycleCallback = limit
-	o.NewCompactorFunc = newCompactor
 	o.WALCompression = compression.Snappy
 	o.NoLockfile = true
 	o.HeadChunksWriteQueueSize = 0
+	o.BlockReloadInterval = math.MaxInt64 // see upkeep
 	// 64 KiB instead of 4 MiB, all of which would be in memory twice until it is full, minutes later: resident memory would rise and
 	// fall with it. A chunk has 150 bytes, and 100,000 series make 55 of them in a second.
 	o.HeadChunksWriteBufferSize = chunks.MinWriteBufferSize
@@ -120,43 +168,36 @@ func tsdbOptions(opts Options, limit tsdb.SeriesLifecycleCallback) *tsdb.Options
 	return o
 }
 
-// Room says by an error that the disk is so full that nothing may be written. It looks ten times a second, in which not more than
-// some MiB are written.
-//
-// It stands before every write because the TSDB panics when it cannot write a chunk, which would end the Collector.
-func (s *Store) Room(now time.Time) error {
-	const every = 100 * time.Millisecond
-	if s.opts.MinFreeBytes <= 0 {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if since := now.Sub(s.checked); since >= 0 && since < every {
-		return s.full
-	}
-	s.checked, s.full = now, nil
-	free, err := freeBytes(s.opts.Directory)
-	switch {
-	case err != nil:
-		s.full = fmt.Errorf("look how much of the disk is free: %w", err)
-	case free < uint64(s.opts.MinFreeBytes):
-		s.full = fmt.Errorf("directory %s: %d bytes of the disk are free, and min_free_bytes is %d", s.opts.Directory, free, s.opts.MinFreeBytes)
-	}
-	return s.full
-}
-
 // Close ends compactions and closes the files. What was appended is in the write-ahead log.
-func (s *Store) Close() error { return errors.Join(s.closeDB(), s.lock.Release()) }
+func (s *Store) Close() error {
+	s.stopUpkeep()
+	err := s.closeDB()
+	switch {
+	case err == nil:
+		err = s.unwritten.set(0)
+	case errors.Is(err, syscall.ENOSPC):
+		s.log.Warn("chunks are not written, the write-ahead log has them", "err", err)
+		err = nil
+	}
+	return errors.Join(err, s.unwritten.file.Close(), s.lock.Release())
+}
 
 // closeDB makes an error of the panic of a TSDB that cannot write the chunks it has in memory: the log has what is in them, and what
 // else the Collector has to end should end.
 func (s *Store) closeDB() (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("directory %s: chunks are not written, the write-ahead log has them: %v", s.opts.Directory, p)
-		}
-	}()
+	defer func() { recovered(recover(), &err) }()
 	return s.DB.Close()
+}
+
+// recovered makes an error of a panic.
+func recovered(p any, err *error) {
+	switch p := p.(type) {
+	case nil:
+	case error:
+		*err = fmt.Errorf("panic: %w", p)
+	default:
+		*err = fmt.Errorf("panic: %v", p)
+	}
 }
 
 // Bytes is the size of what is on disk: blocks, write-ahead log and the chunks of the head.
