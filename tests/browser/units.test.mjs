@@ -167,6 +167,7 @@ test("the heatmap's last column is the step that goes on", () => {
 test("times are relative or absolute, and nonsense is the last six hours", () => {
   f(time.resolve("now-1h", "now", 10_000), { from: 6400, to: 10_000, live: true });
   f(time.resolve("1970-01-01T00:00:00Z", "1970-01-01T01:00:00Z", 10_000), { from: 0, to: 3600, live: false });
+  f(time.resolve("1700000000", "1700003600000", 2e9), { from: 1_700_000_000, to: 1_700_003_600, live: false });
   f(time.resolve("soon", "never", 100_000), { from: 100_000 - 21600, to: 100_000, live: false });
   f(time.resolve("now", "now-1h", 100_000).from, 100_000 - 3600 - 21600);
 });

@@ -104,7 +104,7 @@ const why = ({ name, text, verify }) => [
   verify && h("div", null, h("p", { class: "small" }, "To see it:"), h("pre", { class: "command", tabindex: "0", "aria-label": "Command" }, verify))];
 
 function endangered(app, p) {
-  if (p.breaks.length === 0) return p.state === "leaking" ? h("p", { class: "muted" }, "Which promises it will break is not known: that takes the catalog in gpu_leak, and metrics of the engine that say process.pid.") : null;
+  if (p.breaks.length === 0) return p.state === "leaking" ? h("p", { class: "muted" }, "Which promises it will break is not known: that takes the catalog in gpu_leak, and metrics of the engine that say its process, pod, container or GPU.") : null;
   return [h("p", null, h("b", null, "It will break")),
     h("ul", { class: "inside" }, p.breaks.map(({ id, within }) => h("li", null,
       h("a", { href: write({ ...app.state, view: "promises", f: { slo_id: id }, d: {}, q: "" }), data: { key: `breaks ${id}` } }, id), h("span", { class: "over" }, within > 0 ? ` in ${format.duration(within)}` : " is broken already"))))];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time ranges: relative ("now-6h") or absolute (ISO 8601).
+// Time ranges: relative ("now-6h") or absolute (ISO 8601, or Unix seconds or milliseconds, as other tools' links have them).
 
 export const presets = [["15m", "15 minutes"], ["1h", "hour"], ["3h", "3 hours"], ["6h", "6 hours"], ["12h", "12 hours"], ["24h", "24 hours"], ["2d", "2 days"], ["7d", "7 days"], ["28d", "28 days"]];
 export const refreshes = [["0", "off"], ["10s", "10 s"], ["30s", "30 s"], ["1m", "1 min"], ["5m", "5 min"]];
@@ -16,6 +16,7 @@ export function span(text) {
 export function instant(text, now) {
   if (text === "now") return now;
   if (text?.startsWith("now-")) return now - span(text.slice(4));
+  if (/^\d{9,}$/.test(text)) return Number(text) / (text.length > 11 ? 1000 : 1);
   return Date.parse(text) / 1000;
 }
 
