@@ -44,6 +44,7 @@ type Candidate struct {
 
 // Due are the reasons to act now: devices that are too full, the fullest first, then leaks, the oldest first.
 func (s *State) Due(now int64) (all []Trigger) {
+	s.turn(now)
 	for _, d := range s.devices {
 		s.weigh(d, now, now) // a reading becomes stale without a word
 		since := s.due(d, now)
@@ -151,7 +152,7 @@ func (s *State) named() map[int][]*process {
 // live bytes have changed since; else these.
 func (s *State) held(p *process, d *device, now int64) uint64 {
 	l, on := &p.live, p.live.on == d || p.live.on == nil && d == s.nowhere
-	if d.read.heldAt == 0 || now-d.read.heldAt > int64(s.opts.StaleAfter) {
+	if !s.recent(d.read.heldAt, now) {
 		if on {
 			return l.bytes
 		}
@@ -261,6 +262,7 @@ const (
 
 // Expire forgets devices and verdicts of which nothing is heard.
 func (s *State) Expire(now int64) {
+	s.turn(now)
 	busy := map[*device]bool{}
 	for _, p := range s.processes {
 		busy[p.live.on] = true
