@@ -26,7 +26,7 @@ type Config struct {
 	// RetryInterval is how often probes are tried that the kernel did not take.
 	RetryInterval time.Duration `mapstructure:"retry_interval"`
 	// MaxEntries bounds the allocations that are remembered in the kernel until they are freed, over all processes, and so the
-	// processes and the threads that are. Each takes 330 bytes of the kernel's memory from the start. What comes beyond is counted
+	// processes and the threads that are. Each takes 345 bytes of the kernel's memory from the start. What comes beyond is counted
 	// as missed and nowhere else, and so is what one process has beyond seven eighths of it.
 	MaxEntries uint32 `mapstructure:"max_entries"`
 	// MaxProcesses bounds the processes that are told one by one. Of those beyond, the first that came stay, and the live bytes of

@@ -46,7 +46,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		`libraries[0]: "lib[" is no pattern, e.g. libtorch_cuda.so* or /opt/*/libengine.so`,
 		`libraries[1]: "" is no pattern`,
 		`metrics: unknown metric "cuda_memory_live": did you mean cuda.memory.live?`)
-	f("cuda_memory/huge", "max_entries: 4294967295 must be at most 10000000, which take 3.3 GB of the kernel's memory")
+	f("cuda_memory/huge", "max_entries: 4294967295 must be at most 10000000, which take 3.5 GB of the kernel's memory")
 	f("cuda_memory/paths",
 		`kubelet_socket: "unix:///run/kubelet.sock" is no absolute path, e.g. /var/lib/kubelet/pod-resources/kubelet.sock`,
 		`kubelet_logs: "logs" is no absolute path, e.g. /var/log/containers`,

@@ -140,11 +140,11 @@ func TestAfterALossCountingBeginsAnew(t *testing.T) {
 // Guarantees: each loss is counted once, under its reason, and from nothing again when the probes are loaded anew.
 func TestLossesAreCountedByReason(t *testing.T) {
 	r := newRig(t, nil)
-	assert.Equal(t, map[string]int64{"max_entries": 0, "processes": 0, "threads": 0, "unreadable": 0, "unknown_free": 0, "untold_change": 0},
+	assert.Equal(t, map[string]int64{"max_entries": 0, "processes": 0, "threads": 0, "unreadable": 0, "unknown_free": 0, "unreturned": 0, "untold_change": 0},
 		r.counted("dropped", "reason"), "there is an increase from nothing")
 	r.kernel.add(7, 1, 0)
-	r.kernel.drops = probe.Drops{Live: 1, Processes: 2, Threads: 3, Unreadable: 4, UnknownFrees: 5, Ring: 6}
-	want := map[string]int64{"max_entries": 1, "processes": 2, "threads": 3, "unreadable": 4, "unknown_free": 5, "untold_change": 6}
+	r.kernel.drops = probe.Drops{Live: 1, Processes: 2, Threads: 3, Unreadable: 4, UnknownFrees: 5, Unreturned: 7, Ring: 6}
+	want := map[string]int64{"max_entries": 1, "processes": 2, "threads": 3, "unreadable": 4, "unknown_free": 5, "unreturned": 7, "untold_change": 6}
 	r.pass(30 * time.Second)
 	assert.Equal(t, want, r.counted("dropped", "reason"))
 	r.kernel.drops.Live = 11
@@ -167,5 +167,5 @@ func TestAConsumerThatRefusesIsTold(t *testing.T) {
 	assert.Equal(t, 1, r.console.FilterMessage("a collection was not taken").Len())
 	r.next = r.metrics
 	r.pass(10 * time.Second)
-	assert.Len(t, r.series(), 9)
+	assert.Len(t, r.series(), 10)
 }

@@ -41,6 +41,7 @@ var reasons = [...]struct {
 	{"threads", func(d *probe.Drops) *uint64 { return &d.Threads }},
 	{"unreadable", func(d *probe.Drops) *uint64 { return &d.Unreadable }},
 	{"unknown_free", func(d *probe.Drops) *uint64 { return &d.UnknownFrees }},
+	{"unreturned", func(d *probe.Drops) *uint64 { return &d.Unreturned }},
 	{"untold_change", func(d *probe.Drops) *uint64 { return &d.Ring }},
 }
 

@@ -173,7 +173,7 @@ func TestTwoCapabilitiesSuffice(t *testing.T) {
 func TestMoreEntriesThanThereIsMemoryForAreRefused(t *testing.T) {
 	_, err := Start(Options{MaxEntries: math.MaxUint32})
 	require.ErrorIs(t, err, ErrMemory)
-	assert.Regexp(t, `^too many for the kernel's memory: they take 1351679 MiB, and this machine has \d+ MiB: at most \d+ take half of it$`, err)
+	assert.Regexp(t, `^too many for the kernel's memory: they take 1413119 MiB, and this machine has \d+ MiB: at most \d+ take half of it$`, err)
 	for _, refused := range []error{unix.ENOMEM, unix.E2BIG} {
 		assert.ErrorIs(t, explain(fmt.Errorf("map create: %w", refused)), ErrMemory)
 	}

@@ -30,7 +30,7 @@ var (
 )
 
 // EntryBytes is what one of Options.MaxEntries takes of the kernel's memory.
-const EntryBytes = 330
+const EntryBytes = 345
 
 // DefaultMaxEntries is the limit of live allocations, of processes and of threads.
 const DefaultMaxEntries = 65536
@@ -103,6 +103,8 @@ type Process struct {
 	UnknownFrees uint64
 	// Missed are allocations for which there was no room (see Drops.Live). They are in no other counter; their frees are unknown.
 	Missed uint64
+	// Unreturned are calls that were left without returning, as by longjmp: nobody knows what they did.
+	Unreturned uint64
 	// Sizes of Allocations.
 	Sizes [SizeBuckets]uint64
 
@@ -123,8 +125,8 @@ type Drops struct {
 	Unreadable uint64
 	// Ring are changes that Changed was not told of, because the ring buffer was full. Read has them.
 	Ring uint64
-	// UnknownFrees are those of all processes.
-	UnknownFrees uint64
+	// UnknownFrees and Unreturned are those of all processes.
+	UnknownFrees, Unreturned uint64
 }
 
 // ScanResult says what is attached after a Scan.
