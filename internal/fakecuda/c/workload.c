@@ -254,6 +254,15 @@ static void obey(char *line, char **argv)
 		puts("ok");
 		execv("/proc/self/exe", argv);
 		puts("error: exec");
+	} else if (!strcmp(word, "title")) {
+		// In place of the arguments, and of the environment where it is longer.
+		char *last = argv[0];
+		for (char **a = argv; *a; a++)
+			last = *a + strlen(*a);
+		word = strtok(0, "\n");
+		memset(argv[0], 0, last - argv[0]);
+		memcpy(argv[0], word, strlen(word) + 1);
+		puts("ok");
 	} else if (!strcmp(word, "cpu")) {
 		struct timespec t;
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);

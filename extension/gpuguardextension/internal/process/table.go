@@ -126,7 +126,7 @@ func (t *Table) Look(pid int, device string) (policy.Facts, error) {
 	if err != nil {
 		return policy.Facts{}, err
 	}
-	folder, err := living(t.folder(pid), &s)
+	folder, alive, err := living(t.folder(pid), s)
 	if err != nil {
 		return policy.Facts{}, err
 	}
@@ -138,6 +138,7 @@ func (t *Table) Look(pid int, device string) (policy.Facts, error) {
 	}
 	if content, err := read(folder, "cmdline"); err == nil {
 		f.Command = strings.TrimSpace(string(bytes.ReplaceAll(content, []byte{0}, []byte{' '})))
+		f.Retitled = alive.retitled(content)
 	}
 	if content, err := read(folder, "status"); err == nil {
 		f.UID = realUID(content)
