@@ -42,9 +42,11 @@ type Options struct {
 	OneDevice bool
 	// OnLeak says that a leak is a reason to act.
 	OnLeak bool
+	// LeakWithin is how soon nothing may be left of the device, by its verdict, for a leak to be a reason; 0: any is.
+	LeakWithin time.Duration
 	// MaxDevices and MaxProcesses bound what is remembered.
 	MaxDevices, MaxProcesses int
-	// MinShare is the least share of a device's memory for which a process is ended because the device is too full.
+	// MinShare is the least share of a device's memory for which a process is ended.
 	MinShare float64
 	// Mine says whether a name is one of this machine's.
 	Mine func(host string) bool
