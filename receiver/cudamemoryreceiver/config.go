@@ -45,6 +45,8 @@ type Config struct {
 	KubeletLogs string `mapstructure:"kubelet_logs"`
 	// ProcRoot is the host's /proc, for a Collector in a container with PIDs of its own. Empty is /proc, where that is the host's.
 	ProcRoot string `mapstructure:"proc_root"`
+	// AllowUnsafeKernel probes also where the kernel is one of those by which a process crashes that has a seccomp filter.
+	AllowUnsafeKernel bool `mapstructure:"allow_unsafe_kernel"`
 	// Guard is the extension that is told of each change within milliseconds, a gpu_guard. Nil tells nobody.
 	Guard *component.ID `mapstructure:"guard"`
 	// Metrics switches single metrics on and off.

@@ -27,7 +27,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 	assert.Equal(t, &Config{
 		CollectionInterval: time.Second, ScanInterval: 2 * time.Second, RetryInterval: 5 * time.Second, MaxEntries: 1_000_000, MaxProcesses: 7,
 		Libraries: []string{"libtorch_cuda.so*", "/opt/*/libengine.so"}, Events: Events{Launches: true},
-		KubeletSocket: "/run/kubelet.sock", KubeletLogs: "/logs", ProcRoot: "/host/proc", Guard: &guard,
+		KubeletSocket: "/run/kubelet.sock", KubeletLogs: "/logs", ProcRoot: "/host/proc", AllowUnsafeKernel: true, Guard: &guard,
 		Metrics: emit.Settings{"cuda.memory.failures": {Enabled: &off}},
 	}, cfg)
 }

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-llm/otelcol-llm/receiver/cudamemoryreceiver/internal/probe"
 )
@@ -80,23 +81,53 @@ func TestAFileThatTakesNoProbesIsNamed(t *testing.T) {
 	assert.Equal(t, 1, r.console.FilterMessage("/opt/x.so: 0 symbols").FilterLevelExact(zap.WarnLevel).Len())
 }
 
+// Guarantees: why a process may not be looked at is told with its number. That a capability is missing is said only where it is, and is why
+// nothing is told only then: one process that a security module hides is nothing unusual.
 func TestProcessesThatMayNotBeLookedAtAreToldOf(t *testing.T) {
-	r := newRig(t, nil)
-	r.kernel.add(7, 1, 0)
-	r.kernel.result.Unreadable, r.kernel.result.Late = 5, 1
-	r.pass(10 * time.Second)
-	assert.Equal(t, map[string]int64{"": 1}, r.counted("processes_late", ""))
-	assert.Equal(t, 1, r.console.FilterMessage("processes of other users are not seen: CAP_SYS_PTRACE is missing").Len())
-	assert.Equal(t, map[string]int64{"": 5}, r.counted("processes_hidden", ""))
-	assert.Equal(t, map[string]int64{"": 1}, r.counted("libraries", ""))
+	hidden := errors.New("process 1: maps: permission denied")
+	f := func(has bool, line string, level zapcore.Level, why error) {
+		t.Helper()
+		was := mayLook
+		mayLook = func() bool { return has }
+		defer func() { mayLook = was }()
+		r := newRig(t, nil)
+		r.kernel.add(7, 1, 0)
+		r.kernel.result.Unreadable, r.kernel.result.Late, r.kernel.result.Hidden = 5, 1, hidden
+		r.pass(10 * time.Second)
+		assert.Equal(t, map[string]int64{"": 1}, r.counted("processes_late", ""))
+		told := r.console.FilterMessage(line)
+		require.Equal(t, 1, told.Len())
+		assert.Equal(t, level, told.All()[0].Level)
+		assert.Equal(t, hidden.Error(), told.All()[0].ContextMap()["error"])
+		assert.Equal(t, map[string]int64{"": 5}, r.counted("processes_hidden", ""))
+		assert.Equal(t, map[string]int64{"": 1}, r.counted("libraries", ""))
 
-	r = newRig(t, nil)
-	r.kernel.result.Unreadable = 5
+		r = newRig(t, nil)
+		r.kernel.result.Unreadable, r.kernel.result.Hidden = 5, hidden
+		r.pass(10 * time.Second)
+		r.kernel.result.Hidden = errors.New("process 2: maps: permission denied")
+		r.pass(10 * time.Second)
+		_, text := r.status()
+		assert.Equal(t, why.Error(), text)
+		require.Equal(t, 1, r.console.Len(), "once")
+		assert.Equal(t, level, r.console.All()[0].Level)
+		assert.Equal(t, hidden.Error(), r.console.All()[0].ContextMap()["hidden"])
+	}
+	f(false, "processes of other users are not seen: CAP_SYS_PTRACE is missing", zap.WarnLevel, errHidden)
+	f(true, "some processes may not be looked at: whether they use CUDA is not known", zap.InfoLevel, errIdle)
+}
+
+func TestAKernelByWhichProcessesCrashNamesTheSetting(t *testing.T) {
+	r := newRig(t, nil)
+	r.kernel.refuses = fmt.Errorf("%w: of Linux 6.11.0", probe.ErrUnsafe)
 	r.pass(10 * time.Second)
 	_, text := r.status()
-	assert.Equal(t, errHidden.Error(), text)
-	assert.Equal(t, 1, r.console.Len())
-	assert.Equal(t, zap.WarnLevel, r.console.All()[0].Level)
+	assert.Equal(t, "allow_unsafe_kernel: false: a process with a seccomp filter may crash by the probes: of Linux 6.11.0", text)
+	assert.False(t, r.kernel.opts.UnsafeKernel)
+	r.kernel.refuses = nil
+	r.cfg.AllowUnsafeKernel = true
+	r.pass(30 * time.Second)
+	assert.True(t, r.kernel.opts.UnsafeKernel)
 }
 
 // Scenario: the probes are lost while processes run. Guarantees: all series end at once, the status says why, and what is counted

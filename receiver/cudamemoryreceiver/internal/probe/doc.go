@@ -27,7 +27,7 @@
 // (cuDevicePrimaryCtxRelease); it stays live until the process ends. Arrays and textures, host memory, and
 // memory that another process shares do not count. Which device an allocation is on is not known.
 //
-// It needs Linux 6.6 for uprobe_multi, CAP_BPF and CAP_PERFMON; CAP_SYS_PTRACE to see processes of other users and containers;
+// It needs Linux 6.6 for uprobe_multi, but none of those by which processes crash (ErrUnsafe), CAP_BPF and CAP_PERFMON; CAP_SYS_PTRACE to see processes of other users and containers;
 // and CAP_DAC_READ_SEARCH where their files are not for everybody to read. Process ids are those of the initial PID
 // namespace, as /proc of the host has them.
 package probe
