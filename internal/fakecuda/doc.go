@@ -30,7 +30,7 @@
 //	churn FUNCTION FUNCTION N SIZE [THREADS]   N times an allocation and its free
 //	rate FUNCTION FUNCTION N SIZE PER_SECOND   the same, so many pairs a second
 //	cpu                          the nanoseconds of CPU time that it has used, after ok
-//	leave FUNCTION SIZE          an allocation that is left without returning, by longjmp
+//	leave FUNCTION SIZE          an allocation, or a launch, that is left without returning, by longjmp
 //	title TEXT                   writes it in place of the arguments, as setproctitle does
 //	fork                         a child does what follows, and its parent waits; the child's exit ends it
 //	retire                       the thread that listens ends, and another one does what follows; there is no answer

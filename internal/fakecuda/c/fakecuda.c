@@ -2,6 +2,8 @@
 // A fake libcuda.so.1.
 #include "memory.h"
 
+#include <signal.h>
+
 #define API __attribute__((visibility("default"), noinline))
 
 typedef unsigned long long CUdeviceptr;
@@ -109,7 +111,9 @@ API int cuCtxDestroy_v2(CUcontext context) { return context > CONTEXTS ? memory_
 
 API int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream, void **params, void **extra)
 {
-	(void)function, (void)shared, (void)stream, (void)params, (void)extra;
+	(void)shared, (void)stream, (void)params, (void)extra;
+	if (function == (void *)8) // which the workload's leave has
+		raise(SIGSEGV);
 	return gx && gy && gz && bx && by && bz ? kernel_run() : INVALID_VALUE;
 }
 

@@ -214,7 +214,7 @@ static void jump(int signal)
 	siglongjmp(before, 1);
 }
 
-// leave calls a function that allocates with a pointer to nowhere, and goes on from before it, further up the stack than where others are
+// leave calls a function that allocates, or launches, with a pointer to nowhere, and goes on from before it, further up the stack than where others are
 // called.
 static void leave(struct function *f, size_t size)
 {

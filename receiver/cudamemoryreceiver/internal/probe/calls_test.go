@@ -146,4 +146,11 @@ func TestACallThatIsLeftDoesNotHideThoseAfterIt(t *testing.T) {
 	f(r.Driver, "cuMemAlloc_v2", "cuMemAlloc_v2", 10, 10)
 	f(r.Driver, "cuMemAlloc_v2", "cuMemCreate", 300, 300-255)
 	assert.Equal(t, Drops{Unreturned: 3}, r.Drops())
+
+	r = newRig(t, Options{Launches: true})
+	w := r.start(r.Workload, r.Driver)
+	r.scan()
+	r.do(w, "leave cuLaunchKernel 0", "")
+	r.do(w, "launch cuLaunchKernel 300", "300 0")
+	assert.Equal(t, uint64(300-255), r.process(w).Launches)
 }

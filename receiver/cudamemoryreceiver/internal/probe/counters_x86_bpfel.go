@@ -56,20 +56,20 @@ type countersProcess struct {
 }
 
 type countersThread struct {
-	_          structs.HostLayout
-	Id         uint32
-	File       uint32
-	Kind       uint32
-	Generation uint32
-	Nested     uint32
-	_          [4]byte
-	Sp         uint64
-	Ip         uint64
-	Arg        uint64
-	Size       uint64
-	Aux        uint64
-	LaunchSp   uint64
-	Launched   uint64
+	_            structs.HostLayout
+	Id           uint32
+	File         uint32
+	Kind         uint32
+	Generation   uint32
+	Nested       uint32
+	LaunchNested uint32
+	Sp           uint64
+	Ip           uint64
+	Arg          uint64
+	Size         uint64
+	Aux          uint64
+	LaunchSp     uint64
+	Launched     uint64
 }
 
 // Names of all BPF objects in the ELF.

@@ -73,7 +73,7 @@ struct thread {
 	__u32 file;
 	__u32 kind;
 	__u32 generation; // of the process, when it entered
-	__u32 nested; // calls below this one
+	__u32 nested, launch_nested; // calls below this one
 	__u64 sp; // 0: in no call
 	__u64 ip;
 	__u64 arg;
@@ -713,8 +713,9 @@ int launch_enter(struct pt_regs *ctx)
 {
 	struct thread *t = this_thread();
 	__u64 sp = PT_REGS_SP(ctx);
-	if (!t || sp < t->launch_sp)
+	if (!t || (sp < t->launch_sp && ++t->launch_nested < NESTED))
 		return 0;
+	t->launch_nested = 0;
 	t->launch_sp = sp;
 	t->launched = bpf_ktime_get_ns();
 	return 0;
