@@ -29,11 +29,13 @@ type Config struct {
 	For time.Duration `mapstructure:"for"`
 	// OnLeak makes an open leak of gpu_leak a reason to act, however full the device is.
 	OnLeak bool `mapstructure:"on_leak"`
+	// LeakWithin is how soon nothing may be left of the device, by its verdict, for a leak to be a reason. 0: any leak is one.
+	LeakWithin time.Duration `mapstructure:"leak_within"`
 	// Policy says who may be ended, and who never.
 	Policy PolicyConfig `mapstructure:"policy"`
 	// Order is by what one of several victims is chosen; what comes first counts first.
 	Order []string `mapstructure:"order"`
-	// MinShare is the least share of a device's memory that a process must hold to be ended because the device is too full.
+	// MinShare is the least share of a device's memory that a process must hold to be ended.
 	MinShare float64 `mapstructure:"min_share"`
 	// GrowthWindow is how far back growth is measured.
 	GrowthWindow time.Duration `mapstructure:"growth_window"`
@@ -138,7 +140,7 @@ func (c *Config) Validate() error {
 		value, least time.Duration
 	}{
 		{"for", c.For, 0}, {"grace", c.Grace, 0}, {"cooldown", c.Cooldown, time.Second}, {"stale_after", c.StaleAfter, 100 * time.Millisecond},
-		{"growth_window", c.GrowthWindow, time.Second},
+		{"growth_window", c.GrowthWindow, time.Second}, {"leak_within", c.LeakWithin, 0},
 	} {
 		if of.value < of.least {
 			errs = append(errs, fmt.Errorf("%s: %s must be at least %s", of.key, of.value, of.least))

@@ -36,7 +36,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 	assert.Equal(t, []string{"guard.example.com"}, cfg.Admin.AllowedHosts)
 	cfg.Admin = AdminConfig{}
 	assert.Equal(t, &Config{
-		Threshold: 0.9, OnLeak: true,
+		Threshold: 0.9, OnLeak: true, LeakWithin: 6 * time.Hour,
 		Policy: PolicyConfig{
 			Victims: []RuleConfig{
 				{Name: "batch", Namespace: []string{"batch", "team-*"}, Executable: []string{"python3*"}},
@@ -58,7 +58,7 @@ func TestAWrongConfigurationNamesItsKeyAndTheCure(t *testing.T) {
 	}
 	f("shares", "threshold: 85 is not in (0, 1]: write e.g. 0.85", "min_share: 0 is not in (0, 1]")
 	f("times", "for: -1s must be at least 0s", "grace: -1s must be at least 0s", "cooldown: 0s must be at least 1s",
-		"stale_after: 1ms must be at least 100ms", "growth_window: 0s must be at least 1s")
+		"stale_after: 1ms must be at least 100ms", "growth_window: 0s must be at least 1s", "leak_within: -1s must be at least 0s")
 	f("numbers", "max_actions_per_hour: -1 must be at least 0", "max_processes: 0 must be at least 1", "max_devices: 0 must be at least 1",
 		"device_memory: -1 must be at least 0", "device_count: -1 must be at least 0", "audit::max_bytes: 1 must be at least 4096", "audit::backups: -1 must be at least 0")
 	f("words", `method: "sigkill" is none of kill, cgroup_kill`, `order[1]: "size" is none of leak, growth, live, newest`, `order[2]: "growth" is there twice`)

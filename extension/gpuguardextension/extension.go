@@ -120,7 +120,7 @@ func (e *gpuGuard) begin() error {
 	state := watch.New(watch.Options{
 		Threshold: e.cfg.Threshold, For: e.cfg.For, StaleAfter: e.cfg.StaleAfter, GrowthWindow: e.cfg.GrowthWindow, DeviceMemory: uint64(e.cfg.DeviceMemory),
 		OneDevice: e.cfg.oneDevice(driver),
-		OnLeak:    e.cfg.OnLeak, MaxDevices: e.cfg.MaxDevices, MaxProcesses: e.cfg.MaxProcesses, MinShare: e.cfg.MinShare,
+		OnLeak:    e.cfg.OnLeak, LeakWithin: e.cfg.LeakWithin, MaxDevices: e.cfg.MaxDevices, MaxProcesses: e.cfg.MaxProcesses, MinShare: e.cfg.MinShare,
 		Mine: e.mine(), Started: table.Started,
 	})
 	o := guard.Options{
@@ -160,7 +160,7 @@ func (e *gpuGuard) mine() func(string) bool {
 // announce says what this guard can do.
 func (e *gpuGuard) announce() {
 	fields := []zap.Field{
-		zap.Float64("threshold", e.cfg.Threshold), zap.Duration("for", e.cfg.For), zap.Bool("on_leak", e.cfg.OnLeak),
+		zap.Float64("threshold", e.cfg.Threshold), zap.Duration("for", e.cfg.For), zap.Bool("on_leak", e.cfg.OnLeak), zap.Duration("leak_within", e.cfg.LeakWithin),
 		zap.Int("victims", len(e.cfg.Policy.Victims)), zap.Int("protected", len(e.cfg.Policy.Protected)), zap.Int("max_actions_per_hour", e.cfg.MaxActionsPerHour),
 	}
 	if e.cfg.DryRun {

@@ -237,8 +237,8 @@ func TestALeakOfThisMachineIsAReason(t *testing.T) {
 		r.Leak(gpuwatch.Leak{ID: id, Open: true, Host: host, PID: cmd.Process.Pid, Device: gpu, Cause: "not_returned", At: time.Now().Add(time.Second).UnixNano()})
 	}
 	leak("a", "gpu-8")
-	r.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, Used: 5 * gib, At: time.Now().UnixNano(),
-		Processes: []gpuwatch.Held{{Process: gpuwatch.Process{PID: cmd.Process.Pid}, Bytes: 4 * gib}}})
+	r.Device(gpuwatch.Device{ID: gpu, Total: 100 * gib, Used: 6 * gib, At: time.Now().UnixNano(),
+		Processes: []gpuwatch.Held{{Process: gpuwatch.Process{PID: cmd.Process.Pid}, Bytes: 5 * gib}}})
 	time.Sleep(100 * time.Millisecond)
 	assert.Empty(t, r.audited())
 	leak("b", "gpu-7")

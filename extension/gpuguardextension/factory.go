@@ -33,6 +33,7 @@ func createDefaultConfig() component.Config {
 		DryRun:            true,
 		Threshold:         0.85,
 		For:               3 * time.Second,
+		LeakWithin:        24 * time.Hour,
 		Order:             []string{guard.ByLeak, guard.ByGrowth, guard.ByLive, guard.ByNewest},
 		MinShare:          0.05,
 		GrowthWindow:      10 * time.Minute,

@@ -24,10 +24,14 @@
 //	null FUNCTION                frees NULL
 //	unknown FUNCTION N           frees N addresses that nobody allocated, and the fake says that all is well
 //	launch FUNCTION N [THREADS]  N kernels
+//	map FUNCTION N SIZE          maps the newest N handles, in a row behind all that is mapped, from 105553116266496 on
+//	unmap FUNCTION N SIZE        N calls, each of the newest SIZE bytes that are mapped
 //	device FUNCTION N            cudaSetDevice and the like of device N, cuCtxDestroy_v2 of the Nth context that was created
 //	churn FUNCTION FUNCTION N SIZE [THREADS]   N times an allocation and its free
 //	rate FUNCTION FUNCTION N SIZE PER_SECOND   the same, so many pairs a second
 //	cpu                          the nanoseconds of CPU time that it has used, after ok
+//	leave FUNCTION SIZE          an allocation, or a launch, that is left without returning, by longjmp
+//	title TEXT                   writes it in place of the arguments, as setproctitle does
 //	fork                         a child does what follows, and its parent waits; the child's exit ends it
 //	retire                       the thread that listens ends, and another one does what follows; there is no answer
 //	exec                         the program starts anew

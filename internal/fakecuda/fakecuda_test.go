@@ -74,3 +74,29 @@ func TestTheFakesAnswerAsCUDADoes(t *testing.T) {
 	f(b.Workload, []string{b.Driver}, false)
 	f(b.StaticWorkload, nil, true)
 }
+
+// Guarantees: memory by a handle lives until nobody holds it and it is mapped nowhere, and whole mappings alone are unmapped.
+func TestMemoryLivesAsLongAsItIsMapped(t *testing.T) {
+	b, err := Build(t.TempDir())
+	require.NoError(t, err)
+	w, err := Run(exec.Command(b.Workload))
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, w.Close()) }()
+	do := func(command, want string) {
+		t.Helper()
+		got, err := w.Do(command)
+		require.NoError(t, err)
+		assert.Equal(t, want, got, command)
+	}
+	const most, none = "alloc cuMemCreate 1 85899345920", "0 1"
+	do("load "+b.Driver, "")
+	do("alloc cuMemCreate 2 4194304", "2 0")
+	do("map cuMemMap 2 4194304", "2 0")
+	do("free cuMemRelease 2", "2 0")
+	do("alloc cuMemRetainAllocationHandle 1 105553116266496", "1 0")
+	do("unmap cuMemUnmap 1 2097152", "0 1")
+	do("unmap cuMemUnmap 1 8388608", "1 0")
+	do(most, none)
+	do("free cuMemRelease 1", "1 0")
+	do(most, "1 0")
+}

@@ -6,6 +6,7 @@ package gpuwatch
 
 import (
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 )
@@ -65,6 +66,8 @@ type Leak struct {
 	Executable string
 	Cause      string
 	At         int64
+	// Exhaustion is how long from At on, by the verdict, something of the device is left. 0: not known.
+	Exhaustion time.Duration
 }
 
 // Find returns the Watcher with the id among the host's extensions, nil for none, and lets that know, by its method Found if it has one, that

@@ -26,7 +26,7 @@ type Config struct {
 	// RetryInterval is how often probes are tried that the kernel did not take.
 	RetryInterval time.Duration `mapstructure:"retry_interval"`
 	// MaxEntries bounds the allocations that are remembered in the kernel until they are freed, over all processes, and so the
-	// processes and the threads that are. Each takes 330 bytes of the kernel's memory from the start. What comes beyond is counted
+	// processes and the threads that are. Each takes 345 bytes of the kernel's memory from the start. What comes beyond is counted
 	// as missed and nowhere else, and so is what one process has beyond seven eighths of it.
 	MaxEntries uint32 `mapstructure:"max_entries"`
 	// MaxProcesses bounds the processes that are told one by one. Of those beyond, the first that came stay, and the live bytes of
@@ -45,6 +45,8 @@ type Config struct {
 	KubeletLogs string `mapstructure:"kubelet_logs"`
 	// ProcRoot is the host's /proc, for a Collector in a container with PIDs of its own. Empty is /proc, where that is the host's.
 	ProcRoot string `mapstructure:"proc_root"`
+	// AllowUnsafeKernel probes also where the kernel is one of those by which a process crashes that has a seccomp filter.
+	AllowUnsafeKernel bool `mapstructure:"allow_unsafe_kernel"`
 	// Guard is the extension that is told of each change within milliseconds, a gpu_guard. Nil tells nobody.
 	Guard *component.ID `mapstructure:"guard"`
 	// Metrics switches single metrics on and off.

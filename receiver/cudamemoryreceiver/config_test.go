@@ -27,7 +27,7 @@ func TestConfigurationsAreReadAsWritten(t *testing.T) {
 	assert.Equal(t, &Config{
 		CollectionInterval: time.Second, ScanInterval: 2 * time.Second, RetryInterval: 5 * time.Second, MaxEntries: 1_000_000, MaxProcesses: 7,
 		Libraries: []string{"libtorch_cuda.so*", "/opt/*/libengine.so"}, Events: Events{Launches: true},
-		KubeletSocket: "/run/kubelet.sock", KubeletLogs: "/logs", ProcRoot: "/host/proc", Guard: &guard,
+		KubeletSocket: "/run/kubelet.sock", KubeletLogs: "/logs", ProcRoot: "/host/proc", AllowUnsafeKernel: true, Guard: &guard,
 		Metrics: emit.Settings{"cuda.memory.failures": {Enabled: &off}},
 	}, cfg)
 }
@@ -46,7 +46,7 @@ func TestAWrongConfigurationNamesItsKeys(t *testing.T) {
 		`libraries[0]: "lib[" is no pattern, e.g. libtorch_cuda.so* or /opt/*/libengine.so`,
 		`libraries[1]: "" is no pattern`,
 		`metrics: unknown metric "cuda_memory_live": did you mean cuda.memory.live?`)
-	f("cuda_memory/huge", "max_entries: 4294967295 must be at most 10000000, which take 3.3 GB of the kernel's memory")
+	f("cuda_memory/huge", "max_entries: 4294967295 must be at most 10000000, which take 3.5 GB of the kernel's memory")
 	f("cuda_memory/paths",
 		`kubelet_socket: "unix:///run/kubelet.sock" is no absolute path, e.g. /var/lib/kubelet/pod-resources/kubelet.sock`,
 		`kubelet_logs: "logs" is no absolute path, e.g. /var/log/containers`,

@@ -59,7 +59,7 @@ type engine struct {
 	probe             prober // nil while there is none
 	opened            int    // sessions so far
 	seen              bool   // something that uses CUDA, in this session
-	hidden            bool   // a process that may not be looked at, in this session
+	hidden            error  // why a process may not be looked at, in this session
 	watched           bool   // somebody was told that all is well, since it last was not
 	shortage          shortage
 	scanAt, collectAt time.Time

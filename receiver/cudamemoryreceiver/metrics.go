@@ -65,8 +65,9 @@ var table = []*instrument{
 		name: "cuda.memory.missed", unit: "{call}", kind: counter, attribute: "cuda.memory.miss", parts: []part{
 			{"unknown_free", func(p *probe.Process) uint64 { return p.UnknownFrees }},
 			{"max_entries", func(p *probe.Process) uint64 { return p.Missed }},
+			{"unreturned", func(p *probe.Process) uint64 { return p.Unreturned }},
 		},
-		description: "Calls that cuda.memory.live lacks, by why: what was freed was not known, or there was no room for what was allocated. Where it rises, live is not all of it.",
+		description: "Calls that cuda.memory.live lacks, by why: what was freed was not known, there was no room for what was allocated, or it never returned. Where it rises, live is not all of it.",
 	},
 	{
 		name: "cuda.memory.allocated", unit: "By", kind: counter, parts: whole(func(p *probe.Process) uint64 { return p.Allocated }),

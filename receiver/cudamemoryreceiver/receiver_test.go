@@ -47,7 +47,7 @@ func TestEveryMetricOfTheTableComesOut(t *testing.T) {
 	r.pass(5 * time.Second)
 	r.people.of[7] = vllm(7)
 	p := r.kernel.add(7, 5, 2)
-	p.Managed, p.UnknownFrees, p.Missed = mebi, 4, 6
+	p.Managed, p.UnknownFrees, p.Missed, p.Unreturned = mebi, 4, 6, 3
 	p.Failures, p.Launches, p.LaunchSum = 1, 3, 9000
 	p.LaunchDurations[10], p.LaunchDurations[12] = 1, 2
 	r.pass(10 * time.Second)
@@ -74,7 +74,7 @@ func TestEveryMetricOfTheTableComesOut(t *testing.T) {
 		assert.Equal(t, t0, p.start, "it was not there at the beginning")
 		assert.Equal(t, t0.Add(10*time.Second), p.at)
 	})
-	assert.Equal(t, len(table)+1, seen, "of cuda.memory.missed there are two")
+	assert.Equal(t, len(table)+2, seen, "of cuda.memory.missed there are three")
 	assert.Equal(t, []string{
 		"cuda.kernel.launch.duration{" + vllmLabels + "} 3 values, sum 9e-06, scale 3, from -158: [1 0 2]",
 		"cuda.kernel.launches{" + vllmLabels + "} 3",
@@ -87,6 +87,7 @@ func TestEveryMetricOfTheTableComesOut(t *testing.T) {
 		"cuda.memory.managed{" + vllmLabels + "} 1048576",
 		"cuda.memory.missed{container.id=c0ffee,cuda.memory.miss=max_entries,k8s" + vllmLabels[len("container.id=c0ffee,k8s"):] + "} 6",
 		"cuda.memory.missed{container.id=c0ffee,cuda.memory.miss=unknown_free,k8s" + vllmLabels[len("container.id=c0ffee,k8s"):] + "} 4",
+		"cuda.memory.missed{container.id=c0ffee,cuda.memory.miss=unreturned,k8s" + vllmLabels[len("container.id=c0ffee,k8s"):] + "} 3",
 	}, r.series())
 	assert.Equal(t, 1, r.metrics.AllMetrics()[0].ResourceMetrics().Len())
 }
@@ -108,11 +109,11 @@ func TestMetricsAreSwitchedOffAndOn(t *testing.T) {
 		assert.Len(t, r.series(), want)
 		assert.Equal(t, probed, r.kernel.opts.Launches)
 	}
-	f(false, 9, false)
-	f(true, 11, true)
-	f(true, 10, true, "cuda.kernel.launches")
-	f(true, 9, false, "cuda.kernel.launches", "cuda.kernel.launch.duration")
-	f(false, 8, false, "cuda.memory.live")
+	f(false, 10, false)
+	f(true, 12, true)
+	f(true, 11, true, "cuda.kernel.launches")
+	f(true, 10, false, "cuda.kernel.launches", "cuda.kernel.launch.duration")
+	f(false, 9, false, "cuda.memory.live")
 	f(false, 7, false, "cuda.memory.missed")
 }
 
@@ -164,6 +165,10 @@ func TestAProcessThatEndsIsToldOnceMore(t *testing.T) {
 		"cuda.memory.missed{cuda.memory.miss=unknown_free,process.executable.name=vllm,process.pid=7} ended",
 		"cuda.memory.missed{cuda.memory.miss=unknown_free,process.pid=8} 0",
 		"cuda.memory.missed{cuda.memory.miss=unknown_free,process.pid=8} ended",
+		"cuda.memory.missed{cuda.memory.miss=unreturned,process.executable.name=vllm,process.pid=7} 0",
+		"cuda.memory.missed{cuda.memory.miss=unreturned,process.executable.name=vllm,process.pid=7} ended",
+		"cuda.memory.missed{cuda.memory.miss=unreturned,process.pid=8} 0",
+		"cuda.memory.missed{cuda.memory.miss=unreturned,process.pid=8} ended",
 	}, r.series())
 	each(r.metrics.AllMetrics(), func(_ pmetric.Metric, p point) {
 		if p.ended {
@@ -310,6 +315,6 @@ func TestBatchesAreBounded(t *testing.T) {
 		assert.LessOrEqual(t, md.DataPointCount(), emit.MaxBatchPoints)
 		points += md.DataPointCount()
 	}
-	assert.Equal(t, 9*1000, points)
+	assert.Equal(t, 10*1000, points)
 	assert.Len(t, r.metrics.AllMetrics(), 5)
 }

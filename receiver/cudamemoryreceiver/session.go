@@ -20,6 +20,9 @@ var (
 	errHidden = errors.New("no process that may be looked at has loaded CUDA; those of other users may not be: CAP_SYS_PTRACE is missing")
 )
 
+// mayLook is probe.MayLook, but in tests.
+var mayLook = probe.MayLook
+
 // step does what is due and returns how long nothing is.
 func (e *engine) step(ctx context.Context) time.Duration {
 	if e.probe == nil && !e.begin(ctx) {
@@ -55,7 +58,8 @@ func (e *engine) begin(ctx context.Context) bool {
 	now := e.now()
 	opts := probe.Options{
 		MaxEntries: e.cfg.MaxEntries, Libraries: e.cfg.Libraries, ProcRoot: e.cfg.ProcRoot, Launches: e.launches(), Gone: e.gone,
-		Log: e.log.Sugar().Warnf,
+		UnsafeKernel: e.cfg.AllowUnsafeKernel,
+		Log:          e.log.Sugar().Warnf,
 	}
 	if e.guard != nil {
 		opts.Changed = e.changed
@@ -65,10 +69,13 @@ func (e *engine) begin(ctx context.Context) bool {
 		if errors.Is(err, probe.ErrMemory) {
 			err = fmt.Errorf("max_entries: %d: %w", e.cfg.MaxEntries, err)
 		}
+		if errors.Is(err, probe.ErrUnsafe) {
+			err = fmt.Errorf("allow_unsafe_kernel: false: %w", err)
+		}
 		e.failed(err)
 		return false
 	}
-	e.probe, e.seen, e.hidden = loaded, false, false
+	e.probe, e.seen, e.hidden = loaded, false, nil
 	e.shortage.dropped, e.shortage.most, e.shortage.at = 0, 0, time.Time{}
 	e.book = newBook(e.cfg.MaxProcesses, now.UnixNano())
 	e.scanAt, e.collectAt = now, now.Add(e.cfg.CollectionInterval)
@@ -97,7 +104,9 @@ func (e *engine) scan(ctx context.Context) error {
 		return fmt.Errorf("look for processes that use CUDA: %w", err)
 	}
 	e.own.scanned(ctx, &result, e.now().Sub(begin))
-	e.hidden = e.hidden || result.Unreadable > 0
+	if e.hidden == nil {
+		e.hidden = result.Hidden
+	}
 	e.seen = e.seen || result.Files > 0
 	switch {
 	case e.seen && e.shortage.lasts(begin):
@@ -186,20 +195,28 @@ func (e *engine) recovered(result *probe.ScanResult) {
 	}
 	e.watched = true
 	e.log.Info("CUDA memory is watched", zap.Int("processes", result.Processes), zap.Int("libraries", result.Files), zap.Int("functions", result.Functions))
-	if e.hidden {
-		e.log.Warn("processes of other users are not seen: CAP_SYS_PTRACE is missing", zap.Int("processes", result.Unreadable))
+	switch {
+	case e.hidden == nil:
+	case mayLook():
+		e.log.Info("some processes may not be looked at: whether they use CUDA is not known", zap.Int("processes", result.Unreadable), zap.Error(e.hidden))
+	default:
+		e.log.Warn("processes of other users are not seen: CAP_SYS_PTRACE is missing", zap.Int("processes", result.Unreadable), zap.Error(e.hidden))
 	}
 }
 
 // idle says that there is nothing to watch.
 func (e *engine) idle() {
 	why, say := errIdle, e.log.Info
-	if e.hidden {
-		why, say = errHidden, e.log.Warn
+	fields := []zap.Field{zap.Duration("every", e.cfg.ScanInterval)}
+	if e.hidden != nil {
+		fields = append(fields, zap.NamedError("hidden", e.hidden))
+		if !mayLook() {
+			why, say = errHidden, e.log.Warn
+		}
 	}
 	if e.health.Failed(why) {
 		e.watched = false
-		say("no process uses CUDA yet; it is looked for", zap.Duration("every", e.cfg.ScanInterval), zap.Error(why))
+		say("no process uses CUDA yet; it is looked for", append(fields, zap.Error(why))...)
 	}
 }
 

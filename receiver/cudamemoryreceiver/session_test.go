@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-llm/otelcol-llm/receiver/cudamemoryreceiver/internal/probe"
 )
@@ -80,23 +81,53 @@ func TestAFileThatTakesNoProbesIsNamed(t *testing.T) {
 	assert.Equal(t, 1, r.console.FilterMessage("/opt/x.so: 0 symbols").FilterLevelExact(zap.WarnLevel).Len())
 }
 
+// Guarantees: why a process may not be looked at is told with its number. That a capability is missing is said only where it is, and is why
+// nothing is told only then: one process that a security module hides is nothing unusual.
 func TestProcessesThatMayNotBeLookedAtAreToldOf(t *testing.T) {
-	r := newRig(t, nil)
-	r.kernel.add(7, 1, 0)
-	r.kernel.result.Unreadable, r.kernel.result.Late = 5, 1
-	r.pass(10 * time.Second)
-	assert.Equal(t, map[string]int64{"": 1}, r.counted("processes_late", ""))
-	assert.Equal(t, 1, r.console.FilterMessage("processes of other users are not seen: CAP_SYS_PTRACE is missing").Len())
-	assert.Equal(t, map[string]int64{"": 5}, r.counted("processes_hidden", ""))
-	assert.Equal(t, map[string]int64{"": 1}, r.counted("libraries", ""))
+	hidden := errors.New("process 1: maps: permission denied")
+	f := func(has bool, line string, level zapcore.Level, why error) {
+		t.Helper()
+		was := mayLook
+		mayLook = func() bool { return has }
+		defer func() { mayLook = was }()
+		r := newRig(t, nil)
+		r.kernel.add(7, 1, 0)
+		r.kernel.result.Unreadable, r.kernel.result.Late, r.kernel.result.Hidden = 5, 1, hidden
+		r.pass(10 * time.Second)
+		assert.Equal(t, map[string]int64{"": 1}, r.counted("processes_late", ""))
+		told := r.console.FilterMessage(line)
+		require.Equal(t, 1, told.Len())
+		assert.Equal(t, level, told.All()[0].Level)
+		assert.Equal(t, hidden.Error(), told.All()[0].ContextMap()["error"])
+		assert.Equal(t, map[string]int64{"": 5}, r.counted("processes_hidden", ""))
+		assert.Equal(t, map[string]int64{"": 1}, r.counted("libraries", ""))
 
-	r = newRig(t, nil)
-	r.kernel.result.Unreadable = 5
+		r = newRig(t, nil)
+		r.kernel.result.Unreadable, r.kernel.result.Hidden = 5, hidden
+		r.pass(10 * time.Second)
+		r.kernel.result.Hidden = errors.New("process 2: maps: permission denied")
+		r.pass(10 * time.Second)
+		_, text := r.status()
+		assert.Equal(t, why.Error(), text)
+		require.Equal(t, 1, r.console.Len(), "once")
+		assert.Equal(t, level, r.console.All()[0].Level)
+		assert.Equal(t, hidden.Error(), r.console.All()[0].ContextMap()["hidden"])
+	}
+	f(false, "processes of other users are not seen: CAP_SYS_PTRACE is missing", zap.WarnLevel, errHidden)
+	f(true, "some processes may not be looked at: whether they use CUDA is not known", zap.InfoLevel, errIdle)
+}
+
+func TestAKernelByWhichProcessesCrashNamesTheSetting(t *testing.T) {
+	r := newRig(t, nil)
+	r.kernel.refuses = fmt.Errorf("%w: of Linux 6.11.0", probe.ErrUnsafe)
 	r.pass(10 * time.Second)
 	_, text := r.status()
-	assert.Equal(t, errHidden.Error(), text)
-	assert.Equal(t, 1, r.console.Len())
-	assert.Equal(t, zap.WarnLevel, r.console.All()[0].Level)
+	assert.Equal(t, "allow_unsafe_kernel: false: a process with a seccomp filter may crash by the probes: of Linux 6.11.0", text)
+	assert.False(t, r.kernel.opts.UnsafeKernel)
+	r.kernel.refuses = nil
+	r.cfg.AllowUnsafeKernel = true
+	r.pass(30 * time.Second)
+	assert.True(t, r.kernel.opts.UnsafeKernel)
 }
 
 // Scenario: the probes are lost while processes run. Guarantees: all series end at once, the status says why, and what is counted
@@ -140,11 +171,11 @@ func TestAfterALossCountingBeginsAnew(t *testing.T) {
 // Guarantees: each loss is counted once, under its reason, and from nothing again when the probes are loaded anew.
 func TestLossesAreCountedByReason(t *testing.T) {
 	r := newRig(t, nil)
-	assert.Equal(t, map[string]int64{"max_entries": 0, "processes": 0, "threads": 0, "unreadable": 0, "unknown_free": 0, "untold_change": 0},
+	assert.Equal(t, map[string]int64{"max_entries": 0, "processes": 0, "threads": 0, "unreadable": 0, "unknown_free": 0, "unreturned": 0, "untold_change": 0},
 		r.counted("dropped", "reason"), "there is an increase from nothing")
 	r.kernel.add(7, 1, 0)
-	r.kernel.drops = probe.Drops{Live: 1, Processes: 2, Threads: 3, Unreadable: 4, UnknownFrees: 5, Ring: 6}
-	want := map[string]int64{"max_entries": 1, "processes": 2, "threads": 3, "unreadable": 4, "unknown_free": 5, "untold_change": 6}
+	r.kernel.drops = probe.Drops{Live: 1, Processes: 2, Threads: 3, Unreadable: 4, UnknownFrees: 5, Unreturned: 7, Ring: 6}
+	want := map[string]int64{"max_entries": 1, "processes": 2, "threads": 3, "unreadable": 4, "unknown_free": 5, "unreturned": 7, "untold_change": 6}
 	r.pass(30 * time.Second)
 	assert.Equal(t, want, r.counted("dropped", "reason"))
 	r.kernel.drops.Live = 11
@@ -167,5 +198,5 @@ func TestAConsumerThatRefusesIsTold(t *testing.T) {
 	assert.Equal(t, 1, r.console.FilterMessage("a collection was not taken").Len())
 	r.next = r.metrics
 	r.pass(10 * time.Second)
-	assert.Len(t, r.series(), 9)
+	assert.Len(t, r.series(), 10)
 }

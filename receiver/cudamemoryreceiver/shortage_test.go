@@ -29,7 +29,7 @@ func TestWhatThereIsNoRoomForIsTold(t *testing.T) {
 	}
 	tooFew := func(next int) string {
 		return fmt.Sprintf("max_entries: 1000 is too few: what processes allocate beyond it is not in their cuda.memory.live; "+
-			"try %d, of which each takes 330 bytes of the kernel's memory", next)
+			"try %d, of which each takes 345 bytes of the kernel's memory", next)
 	}
 	r.kernel.add(7, 1, 0)
 	r.pass(20 * time.Second)

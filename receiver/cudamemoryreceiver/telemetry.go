@@ -41,6 +41,7 @@ var reasons = [...]struct {
 	{"threads", func(d *probe.Drops) *uint64 { return &d.Threads }},
 	{"unreadable", func(d *probe.Drops) *uint64 { return &d.Unreadable }},
 	{"unknown_free", func(d *probe.Drops) *uint64 { return &d.UnknownFrees }},
+	{"unreturned", func(d *probe.Drops) *uint64 { return &d.Unreturned }},
 	{"untold_change", func(d *probe.Drops) *uint64 { return &d.Ring }},
 }
 
@@ -70,7 +71,7 @@ func newTelemetry(set component.TelemetrySettings, id component.ID) (*telemetry,
 		{"otelcol_cuda_memory_attached", "1", "1 while the probes are in the kernel, 0 while that is tried.", &t.attached},
 		{"otelcol_cuda_memory_libraries", "{file}", "Libraries and executables that probes are attached to.", &t.libraries},
 		{"otelcol_cuda_memory_processes", "{process}", "Processes that are told, at the last collection.", &t.processes},
-		{"otelcol_cuda_memory_processes_hidden", "{process}", "Processes that may not be looked at, at the last search: CAP_SYS_PTRACE is missing.", &t.hidden},
+		{"otelcol_cuda_memory_processes_hidden", "{process}", "Processes that may not be looked at, at the last search: CAP_SYS_PTRACE is missing, or a security module forbids it.", &t.hidden},
 		{"otelcol_cuda_memory_processes_late", "{process}", "Processes that had loaded CUDA when they were found: what they had allocated by then is not in their live bytes.", &t.late},
 	}
 	var instruments [len(gauges)]metric.Int64ObservableGauge

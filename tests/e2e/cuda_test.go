@@ -185,7 +185,7 @@ func TestCUDAMemoryIsCountedToTheByte(t *testing.T) {
 	}
 	assert.Eventually(t, func() bool { return last() == 131 }, patience, 50*time.Millisecond)
 	c.soon(c.status, `"receiver:cuda_memory":{"healthy":true,"status":"StatusOK"`)
-	for _, reason := range []string{"max_entries", "processes", "threads", "unreadable", "unknown_free", "untold_change"} {
+	for _, reason := range []string{"max_entries", "processes", "threads", "unreadable", "unknown_free", "unreturned", "untold_change"} {
 		assert.Equal(t, "0", seriesOf(get(t, c.own), "cuda_memory_dropped", `reason="`+reason+`"`), "nothing is lost")
 	}
 	assert.Zero(t, c.Stop())

@@ -13,6 +13,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const unsigned long long base = 0x7f0000000000;
 static size_t *sizes;    // + 1; 0: not allocated
 static int *owners;
+static unsigned *holds; // but the first one
 static unsigned *unused; // slots that were freed
 static size_t slots, unused_count, room;
 static unsigned long long used;
@@ -41,12 +42,14 @@ int memory_alloc_of(int owner, unsigned long long *out, size_t size)
 				room = room ? 2 * room : 1024;
 				sizes = realloc(sizes, room * sizeof *sizes);
 				owners = realloc(owners, room * sizeof *owners);
+				holds = realloc(holds, room * sizeof *holds);
 				unused = realloc(unused, room * sizeof *unused);
 			}
 			slot = slots++;
 		}
 		sizes[slot] = size + 1;
 		owners[slot] = owner;
+		holds[slot] = 0;
 		used += size;
 		*out = base + ((unsigned long long)slot << 21);
 		result = SUCCESS;
@@ -62,16 +65,37 @@ int memory_free(unsigned long long address)
 	size_t slot = (address - base) >> 21;
 	pthread_mutex_lock(&lock);
 	int result = INVALID_VALUE;
-	if (address >= base && slot < slots && sizes[slot]) {
+	if (address >= base && slot < slots && sizes[slot] && holds[slot]) {
+		holds[slot]--;
+		result = SUCCESS;
+	} else if (address >= base && slot < slots && sizes[slot]) {
 		used -= sizes[slot] - 1;
 		sizes[slot] = 0;
 		unused[unused_count++] = slot;
 		result = SUCCESS;
-	} else if (address >> 60 == 1) { // the workload's unknown ones
+	} else if (address >> 60 == 1) { // foreign, and the workload's unknown ones
 		result = SUCCESS;
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+int memory_hold(unsigned long long address)
+{
+	size_t slot = (address - base) >> 21;
+	pthread_mutex_lock(&lock);
+	int known = address >= base && slot < slots && sizes[slot];
+	if (known)
+		holds[slot]++;
+	pthread_mutex_unlock(&lock);
+	return known || address >> 60 == 1 ? SUCCESS : INVALID_VALUE;
+}
+
+int memory_foreign(unsigned long long *out)
+{
+	static unsigned long long n;
+	*out = (1ULL << 60) + (__sync_add_and_fetch(&n, 1) << 40);
+	return SUCCESS;
 }
 
 int memory_reset(int owner)

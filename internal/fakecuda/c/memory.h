@@ -12,6 +12,10 @@ enum { CONTEXTS = 64, NOBODY = -1 };
 int memory_alloc(unsigned long long *out, size_t size);
 int memory_alloc_of(int owner, unsigned long long *out, size_t size);
 int memory_free(unsigned long long address);
+// memory_hold makes memory take one more memory_free.
+int memory_hold(unsigned long long address);
+// memory_foreign is memory of another process, of which memory_free says that all is well.
+int memory_foreign(unsigned long long *out);
 // memory_use says in which context this thread allocates.
 int memory_use(int owner);
 // memory_reset frees all that a context has.

@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,9 @@ static const struct dim3 one = {1, 1, 1};
 // Contexts that were created, oldest first.
 static address contexts[16];
 static unsigned created;
+
+// Where the next mapping is: all are in a row.
+static address top = 0x600000000000;
 
 // How a function is called, whatever it is: f is its address.
 #define ALLOC(name, symbol, args)                                              \
@@ -152,6 +157,15 @@ static void *work(void *argument)
 					usleep(left / 1000);
 			}
 			break;
+		case 'm':
+			a = kept[held - j->n + i];
+			if (!(result = j->f->call(j->f->f, &a, j->size)))
+				top += j->size;
+			break;
+		case 'U':
+			if (!(result = j->f->call(j->f->f, 0, j->size)))
+				top -= j->size;
+			break;
 		case 'd':
 			result = j->f->call(j->f->f, 0, j->size);
 			break;
@@ -166,7 +180,8 @@ static void *work(void *argument)
 	return 0;
 }
 
-static void run(struct job job, int threads)
+// It has a frame of its own, so that calls are made from further down the stack than by leave.
+static __attribute__((noinline)) void run(struct job job, int threads)
 {
 	pthread_t ids[64];
 	struct job jobs[64];
@@ -189,6 +204,26 @@ static void run(struct job job, int threads)
 		jobs[0].bad += jobs[i].bad;
 	}
 	printf("ok %ld %ld\n", jobs[0].good, jobs[0].bad);
+}
+
+static sigjmp_buf before;
+
+static void jump(int signal)
+{
+	(void)signal;
+	siglongjmp(before, 1);
+}
+
+// leave calls a function that allocates, or launches, with a pointer to nowhere, and goes on from before it, further up the stack than where others are
+// called.
+static void leave(struct function *f, size_t size)
+{
+	struct sigaction jumps = {.sa_handler = jump, .sa_flags = SA_NODEFER}, old;
+	sigaction(SIGSEGV, &jumps, &old);
+	if (!sigsetjmp(before, 1))
+		((int (*)(address *, size_t))f->f)((address *)8, size);
+	sigaction(SIGSEGV, &old, 0);
+	puts("ok");
 }
 
 static long number(void)
@@ -219,6 +254,15 @@ static void obey(char *line, char **argv)
 		puts("ok");
 		execv("/proc/self/exe", argv);
 		puts("error: exec");
+	} else if (!strcmp(word, "title")) {
+		// In place of the arguments, and of the environment where it is longer.
+		char *last = argv[0];
+		for (char **a = argv; *a; a++)
+			last = *a + strlen(*a);
+		word = strtok(0, "\n");
+		memset(argv[0], 0, last - argv[0]);
+		memcpy(argv[0], word, strlen(word) + 1);
+		puts("ok");
 	} else if (!strcmp(word, "cpu")) {
 		struct timespec t;
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -228,6 +272,8 @@ static void obey(char *line, char **argv)
 		_exit(0);
 	} else {
 		struct job job = {.what = *word, .f = find(name = strtok(0, " \n"))};
+		if (!strcmp(word, "unmap"))
+			job.what = 'U';
 		if (!strcmp(word, "churn") || !strcmp(word, "rate")) {
 			job.what = 'c';
 			name = strtok(0, " \n");
@@ -238,8 +284,12 @@ static void obey(char *line, char **argv)
 			printf("error: no function %s\n", name);
 			return;
 		}
+		if (!strcmp(word, "leave")) {
+			leave(job.f, number());
+			return;
+		}
 		job.n = strcmp(word, "null") && job.what != 'd' ? number() : 1;
-		if (job.what == 'a' || job.what == 'c' || job.what == 'd')
+		if (job.what == 'a' || job.what == 'c' || job.what == 'd' || job.what == 'm' || job.what == 'U')
 			job.size = number();
 		if (!strcmp(word, "rate"))
 			job.rate = number();

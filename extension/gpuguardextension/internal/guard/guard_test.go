@@ -151,7 +151,7 @@ func TestALeakIsAReason(t *testing.T) {
 	r := newRig(t, nil)
 	r.add(7, 70, nil)
 	r.add(8, 80, nil)
-	r.lives(7, 70, 1)
+	r.lives(7, 70, 5)
 	r.lives(8, 80, 50)
 	r.leaks("x", 7)
 	r.after(0)

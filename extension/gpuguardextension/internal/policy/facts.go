@@ -27,8 +27,10 @@ type Facts struct {
 	Path, Comm string
 	// Command is the command line with spaces between, empty where it is not known.
 	Command string
-	UID     int    // the real one; below 0: not known
-	Cgroup  string // path of the control group, empty where it is not known
+	// Retitled says that the process may have written that itself, in place of what it was started with.
+	Retitled bool
+	UID      int    // the real one; below 0: not known
+	Cgroup   string // path of the control group, empty where it is not known
 	// Cgroups are all of its paths, of which in version 1 there may be several.
 	Cgroups []string
 

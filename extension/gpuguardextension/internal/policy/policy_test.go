@@ -162,6 +162,7 @@ func TestHidingWhatIsKnownNeverMakesAVictim(t *testing.T) {
 		hide("container", func() { facts.Container = "" })
 		hide("path", func() { facts.Path = "" })
 		hide("command", func() { facts.Command = "" })
+		hide("arguments", func() { facts.Command, facts.Retitled = "title", true })
 		hide("cgroup", func() { facts.Cgroup, facts.PodUID, facts.Namespace, facts.Pod, facts.Container = "", "", "", "", "" })
 		_, hidden := p.Judge(&facts)
 		if all == Protected {

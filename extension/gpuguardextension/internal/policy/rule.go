@@ -134,6 +134,9 @@ func (r *Rule) commanded(f *Facts) answer {
 			return yes
 		}
 	}
+	if f.Retitled { // it may fit what it was started with
+		return unknown
+	}
 	return no
 }
 

@@ -4,6 +4,7 @@ package process
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,10 @@ func write(t require.TestingT, dir string, files map[string]string) {
 	for name, content := range files {
 		path := filepath.Join(folder, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		if filepath.Base(name) == "stat" { // says where the arguments are, and that the environment is behind them
+			line := files[strings.TrimSuffix(name, "stat")+"cmdline"]
+			content = strings.Replace(content, " 0 0 0 0 0\n", fmt.Sprintf(" 1000 %d %[1]d 0 0\n", 1000+len(line)), 1)
+		}
 		if filepath.Base(name) == "exe" {
 			require.NoError(t, os.Symlink(content, path))
 		} else {
@@ -111,6 +116,11 @@ func TestWhatProcSaysIsKnownOrProtects(t *testing.T) {
 	f("mine", policy.MaybeOne, "cmdline", "-")
 	f("mine", policy.Protected, "cmdline", "\xff\xfe\n\x00--name=keepme") // what a process has written itself, without an end
 	f("victims[0]", "", other...)
+	f("mine", policy.MaybeOne, "cmdline", "VLLM::EngineCore\x00\x00\x00\x00\x00") // in place of longer arguments
+	f("mine", policy.MaybeOne, "cmdline", "VLLM::EngineCore")                     // of as long ones
+	f("mine", policy.MaybeOne, but("stat", strings.Replace(text["stat"], " 0 0 0 0 0\n", " 1000 1005 1005 0 0\n", 1))...)
+	f("mine", policy.MaybeOne, but("stat", strings.Replace(text["stat"], " 0 0 0 0 0\n", " 1000 1010 2000 0 0\n", 1))...)
+	f("mine", policy.MaybeOne, but("stat", strings.Replace(text["stat"], " 0 0 0 0 0\n", " 0 0 0 0 0 \n", 1))...)
 	f("root", policy.MaybeOne, but("status", "")...)
 	f("root", policy.MaybeOne, but("status", "-")...)
 	f("root", policy.MaybeOne, but("status", "Name:\tx\nUid:\t\n")...)
@@ -184,6 +194,41 @@ func TestWhatIsWrongInProcNeverMakesAVictim(t *testing.T) {
 		_, why := keeps(rt).Judge(&facts)
 		assert.NotEmpty(rt, why)
 	})
+}
+
+// Scenario: vLLM's workers, and many others, write what they are in place of their arguments.
+// Guarantees: a rule for what was there protects from then on because nobody knows, also where the title is longer than the arguments were.
+func TestATitleIsNotTakenForTheCommandLine(t *testing.T) {
+	built, err := fakecuda.Build(t.TempDir())
+	require.NoError(t, err)
+	table, err := NewTable(Options{Resolver: resolver(t)})
+	require.NoError(t, err)
+	p, err := policy.New([]policy.Rule{{Executable: []string{"workload"}}}, []policy.Rule{{Command: []string{"--name=keepme"}}})
+	require.NoError(t, err)
+	f := func(title string, before, after policy.Reason, arguments ...string) {
+		t.Helper()
+		cmd := exec.Command(built.Workload, arguments...)
+		w, err := fakecuda.Run(cmd)
+		require.NoError(t, err)
+		defer workloadtest.End(cmd)
+		require.NoError(t, w.Send("cpu"))
+		_, err = w.Answer()
+		require.NoError(t, err)
+		judge := func() policy.Reason {
+			facts, err := table.Look(w.PID(), "")
+			require.NoError(t, err)
+			_, why := p.Judge(&facts)
+			return why
+		}
+		assert.Equal(t, before, judge())
+		_, err = w.Do("title " + title)
+		require.NoError(t, err)
+		assert.Equal(t, after, judge(), title)
+	}
+	f("VLLM::EngineCore", policy.Protected, policy.MaybeOne, "--model=large", "--name=keepme")
+	f("VLLM::EngineCore", "", policy.MaybeOne, "--model=large")
+	f(strings.Repeat("long ", 100), policy.Protected, policy.MaybeOne, "--name=keepme")
+	f("with --name=keepme", "", policy.Protected, "--model=large")
 }
 
 // Scenario: a real process has 70 kB of arguments, and what protects it is the last of them.

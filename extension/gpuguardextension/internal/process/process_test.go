@@ -175,6 +175,16 @@ func TestAControlGroupIsEndedWithAllBelow(t *testing.T) {
 	assert.False(t, spared.Wait(100*time.Millisecond, never))
 }
 
+func TestAStartIsByTheClockAsItIsSetNow(t *testing.T) {
+	table := newTable(t)
+	booted := table.booted.Load()
+	table.boot = func() (int64, error) { return booted + int64(time.Millisecond), nil }
+	assert.Equal(t, booted+int64(time.Second), table.Started(ticksPerSecond), "what is measured wavers")
+	table.boot = func() (int64, error) { return booted - int64(time.Hour), nil }
+	assert.Equal(t, booted+int64(time.Second-time.Hour), table.Started(ticksPerSecond))
+	assert.Zero(t, table.Started(0))
+}
+
 func TestTheRootOfAllControlGroupsIsNeverAGroup(t *testing.T) {
 	table := newTable(t)
 	cmd := start(t, "sleep", "3600")

@@ -30,6 +30,9 @@ const (
 	flagsField  = 6
 	threads     = 17
 	startField  = 19
+	argStart    = 45
+	argEnd      = 46
+	envStart    = 47
 	deleted     = " (deleted)"
 )
 
@@ -41,6 +44,15 @@ type stat struct {
 	flags   uint64
 	threads int
 	start   uint64
+	// Where the arguments are, and what follows them. 0: not known.
+	argStart, argEnd, envStart uint64
+}
+
+// retitled says whether a command line may not be the one that the program was started with: it was written over, as by setproctitle, or
+// its place was moved. The kernel leaves arguments that each end with a zero, and the environment right behind them.
+func (s *stat) retitled(cmdline []byte) bool {
+	return s.argEnd == 0 || s.argEnd != s.envStart || uint64(len(cmdline)) != s.argEnd-s.argStart ||
+		!bytes.HasSuffix(cmdline, []byte{0}) || bytes.HasSuffix(cmdline, []byte{0, 0})
 }
 
 // headless says that the first thread has ended, which is that of the process if there is no other one.
@@ -75,25 +87,30 @@ func parseStat(content []byte) (s stat, err error) {
 	s.flags, errs[1] = strconv.ParseUint(fields[flagsField], 10, 64)
 	s.threads, errs[2] = strconv.Atoi(fields[threads])
 	s.start, errs[3] = strconv.ParseUint(fields[startField], 10, 64)
+	for field, to := range map[int]*uint64{argStart: &s.argStart, argEnd: &s.argEnd, envStart: &s.envStart} {
+		if len(fields) > field {
+			*to, _ = strconv.ParseUint(fields[field], 10, 64) // else it is not known
+		}
+	}
 	return s, errors.Join(errs[:]...)
 }
 
-// living is the folder of a thread of a process that has not ended: only that tells what the process is.
-func living(folder string, s *stat) (string, error) {
+// living is the folder of a thread of a process that has not ended, and what is there: only that tells what the process is.
+func living(folder string, s stat) (string, stat, error) {
 	if !s.headless() || s.ended() {
-		return folder, nil
+		return folder, s, nil
 	}
 	all, err := os.ReadDir(filepath.Join(folder, "task"))
 	if err != nil {
-		return "", gone(err)
+		return "", s, gone(err)
 	}
 	for _, entry := range all {
 		of := filepath.Join(folder, "task", entry.Name())
 		if t, err := readStat(of); err == nil && !t.headless() {
-			return of, nil
+			return of, t, nil
 		}
 	}
-	return "", guard.ErrEnded
+	return "", s, guard.ErrEnded
 }
 
 // read reads a file of a process, or of a thread, whole.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +34,8 @@ type Options struct {
 // Table is the processes of this machine. It is for one goroutine.
 type Table struct {
 	opts   Options
-	booted int64 // Unix nanoseconds
+	boot   func() (int64, error) // when the machine was booted, in Unix nanoseconds, by the clock as it is set now
+	booted atomic.Int64          // the same, as it was found last
 	// nested says that the Collector has control groups of its own: paths tell nothing of where a process is.
 	nested bool
 }
@@ -49,32 +51,48 @@ const (
 
 // NewTable returns a Table.
 func NewTable(o Options) (*Table, error) {
-	booted := int64(math.MaxInt64)
-	for range 3 { // of which the earliest is right: time may pass between the two clocks
-		var boot unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
-			return nil, fmt.Errorf("the time since boot: %w", err)
-		}
-		booted = min(booted, time.Now().UnixNano()-boot.Nano())
-	}
 	if o.Proc == "" {
 		o.Proc = procRoot
 	}
-	t := &Table{opts: o, booted: booted}
+	t := &Table{opts: o, boot: boot}
+	booted, err := t.boot()
+	if err != nil {
+		return nil, fmt.Errorf("the time since boot: %w", err)
+	}
+	t.booted.Store(booted)
 	first, err := read(t.folder(1), "cgroup")
 	t.nested = err != nil || bytes.Contains(first, []byte(":/..")) // what has started all is at the top, or above it
 	return t, nil
 }
 
+func boot() (int64, error) {
+	booted := int64(math.MaxInt64)
+	for range 3 { // of which the earliest is right: time may pass between the two clocks
+		var since unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &since); err != nil {
+			return 0, err
+		}
+		booted = min(booted, time.Now().UnixNano()-since.Nano())
+	}
+	return booted, nil
+}
+
 // folder is where a process is found.
 func (t *Table) folder(pid int) string { return filepath.Join(t.opts.Proc, strconv.Itoa(pid)) }
 
-// Started is the time, in Unix nanoseconds, of a start in clock ticks since boot; 0 of 0.
+// Started is the time, in Unix nanoseconds, of a start in clock ticks since boot; 0 of 0. It is by the clock as it is set now. It may be
+// called by several goroutines.
 func (t *Table) Started(ticks uint64) int64 {
 	if ticks == 0 {
 		return 0
 	}
-	return t.booted + int64(ticks)*int64(time.Second/ticksPerSecond)
+	booted := t.booted.Load()
+	// What is measured wavers. More than a second is a clock that was set.
+	if at, err := t.boot(); err == nil && (time.Duration(at-booted)).Abs() > time.Second {
+		t.booted.Store(at)
+		booted = at
+	}
+	return booted + int64(ticks)*int64(time.Second/ticksPerSecond)
 }
 
 // Start is the start of a process in clock ticks since boot; 0: it is not there, or that is not known.
@@ -115,7 +133,7 @@ func (t *Table) Look(pid int, device string) (policy.Facts, error) {
 	if err != nil {
 		return policy.Facts{}, err
 	}
-	folder, err := living(t.folder(pid), &s)
+	folder, alive, err := living(t.folder(pid), s)
 	if err != nil {
 		return policy.Facts{}, err
 	}
@@ -127,6 +145,7 @@ func (t *Table) Look(pid int, device string) (policy.Facts, error) {
 	}
 	if content, err := read(folder, "cmdline"); err == nil {
 		f.Command = strings.TrimSpace(string(bytes.ReplaceAll(content, []byte{0}, []byte{' '})))
+		f.Retitled = alive.retitled(content)
 	}
 	if content, err := read(folder, "status"); err == nil {
 		f.UID = realUID(content)

@@ -82,7 +82,12 @@ func (s *State) limit(d *device) uint64 {
 
 // fresh says whether the last reading is believed.
 func (s *State) fresh(d *device, now int64) bool {
-	return d.read.at != 0 && d.read.at >= d.read.believed && now-d.read.at <= int64(s.opts.StaleAfter)
+	return d.read.at >= d.read.believed && s.recent(d.read.at, now)
+}
+
+// recent says whether what was read at a time is not stale. What is of a time to come is of before the clock was set back.
+func (s *State) recent(at, now int64) bool {
+	return at != 0 && at-now < slack && now-at <= int64(s.opts.StaleAfter)
 }
 
 // use is what is in use by the reading and what has changed since.

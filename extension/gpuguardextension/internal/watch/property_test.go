@@ -27,7 +27,7 @@ func TestWhatIsAddedUpAsItComesIsRight(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			now += rapid.Int64Range(0, 5*second).Draw(rt, "wait")
 			at := now - rapid.Int64Range(0, 2*second).Draw(rt, "lag")
-			switch rapid.IntRange(0, 5).Draw(rt, "what") {
+			switch rapid.IntRange(0, 6).Draw(rt, "what") {
 			case 0, 1:
 				s.Live(gpuwatch.Live{Process: who.Draw(rt, "who"), Device: device.Draw(rt, "on"), Bytes: rapid.Uint64Range(0, 100*gib).Draw(rt, "bytes"), At: at}, now)
 			case 2:
@@ -43,6 +43,9 @@ func TestWhatIsAddedUpAsItComesIsRight(t *testing.T) {
 			case 5:
 				now += rapid.Int64Range(0, 900*second).Draw(rt, "silence")
 				s.Expire(now)
+			case 6:
+				now -= rapid.Int64Range(0, 900*second).Draw(rt, "set back")
+				s.Due(now)
 			}
 			check(rt, s)
 		}

@@ -44,6 +44,7 @@ type Candidate struct {
 
 // Due are the reasons to act now: devices that are too full, the fullest first, then leaks, the oldest first.
 func (s *State) Due(now int64) (all []Trigger) {
+	s.turn(now)
 	for _, d := range s.devices {
 		s.weigh(d, now, now) // a reading becomes stale without a word
 		since := s.due(d, now)
@@ -83,7 +84,7 @@ func (s *State) Due(now int64) (all []Trigger) {
 			continue
 		}
 		p, d := s.leaker(v, named, now)
-		if p == nil {
+		if p == nil || s.held(p, d, now) < s.least(d) || now < s.urgent(v) {
 			v.dueAt = 0
 			continue
 		}
@@ -99,6 +100,22 @@ func (s *State) Due(now int64) (all []Trigger) {
 		return cmp.Or(cmp.Compare(a.Leak.At, b.Leak.At), cmp.Compare(a.Leak.ID, b.Leak.ID))
 	})
 	return all
+}
+
+// urgent is from when on a leak is a reason. 0: at once, also where nobody has said how long there is.
+func (s *State) urgent(v *verdict) int64 {
+	if s.opts.LeakWithin == 0 || v.Exhaustion <= s.opts.LeakWithin {
+		return 0
+	}
+	if v.Exhaustion-s.opts.LeakWithin > time.Duration(math.MaxInt64-v.At) {
+		return math.MaxInt64
+	}
+	return v.At + int64(v.Exhaustion-s.opts.LeakWithin)
+}
+
+// least is what a process must hold of a device to be ended.
+func (s *State) least(d *device) uint64 {
+	return max(1, uint64(math.Ceil(s.opts.MinShare*float64(s.limit(d)))))
 }
 
 // leaker is the process of a verdict, and the device of which it holds most; nil while it is not known to hold any. A process
@@ -151,7 +168,7 @@ func (s *State) named() map[int][]*process {
 // live bytes have changed since; else these.
 func (s *State) held(p *process, d *device, now int64) uint64 {
 	l, on := &p.live, p.live.on == d || p.live.on == nil && d == s.nowhere
-	if d.read.heldAt == 0 || now-d.read.heldAt > int64(s.opts.StaleAfter) {
+	if !s.recent(d.read.heldAt, now) {
 		if on {
 			return l.bytes
 		}
@@ -190,6 +207,7 @@ func (s *State) Next(now int64) (next int64) {
 	for _, v := range s.leaks {
 		if s.opts.OnLeak && !v.control.Done {
 			sooner(v.control.NotBefore)
+			sooner(s.urgent(v))
 		}
 	}
 	return next
@@ -201,10 +219,6 @@ func (s *State) Candidates(t *Trigger, now int64) (all []Candidate) {
 	if d == nil {
 		return nil
 	}
-	least := uint64(1)
-	if t.Leak == nil {
-		least = max(least, uint64(math.Ceil(s.opts.MinShare*float64(s.limit(d)))))
-	}
 	leaking, named := map[*process]*gpuwatch.Leak{}, s.named()
 	for _, v := range s.leaks {
 		if p, _ := s.leaker(v, named, now); p != nil && (t.Leak == nil || t.Leak.ID == v.ID) {
@@ -214,7 +228,7 @@ func (s *State) Candidates(t *Trigger, now int64) (all []Candidate) {
 	}
 	for _, p := range s.processes {
 		held := s.held(p, d, now)
-		if held < least || t.Leak != nil && leaking[p] == nil {
+		if held < s.least(d) || t.Leak != nil && leaking[p] == nil {
 			continue
 		}
 		all = append(all, Candidate{Process: p.id, Held: held, Growth: p.growth.by(now, s.opts.GrowthWindow), Leak: leaking[p]})
@@ -261,6 +275,7 @@ const (
 
 // Expire forgets devices and verdicts of which nothing is heard.
 func (s *State) Expire(now int64) {
+	s.turn(now)
 	busy := map[*device]bool{}
 	for _, p := range s.processes {
 		busy[p.live.on] = true

@@ -15,6 +15,9 @@
 // So a spike in a single reading is no reason to end anybody, and without readings live bytes need no event to become one. Live bytes
 // may be more than what is in use, as managed memory, which may be more than a device has, or that of a context that was destroyed.
 // So where a reading says far less than live bytes of before it, they are no reason, until one says otherwise.
+//
+// The clock is that of the machine, which somebody may set. Where it was set back, all begins anew but live bytes, which are as they were
+// told last, and verdicts.
 package watch
 
 import (
@@ -39,9 +42,11 @@ type Options struct {
 	OneDevice bool
 	// OnLeak says that a leak is a reason to act.
 	OnLeak bool
+	// LeakWithin is how soon nothing may be left of the device, by its verdict, for a leak to be a reason; 0: any is.
+	LeakWithin time.Duration
 	// MaxDevices and MaxProcesses bound what is remembered.
 	MaxDevices, MaxProcesses int
-	// MinShare is the least share of a device's memory for which a process is ended because the device is too full.
+	// MinShare is the least share of a device's memory for which a process is ended.
 	MinShare float64
 	// Mine says whether a name is one of this machine's.
 	Mine func(host string) bool
@@ -57,8 +62,9 @@ type State struct {
 	leaks     map[string]*verdict
 	nowhere   *device // that of live bytes of which nobody knows where they are: a process can leak them all the same
 	beyond    Beyond
-	crowded   bool // there are devices that there was no room for, so that no other one is the only one
-	look      bool // there may be something to decide
+	now       int64 // the latest time that was told
+	crowded   bool  // there are devices that there was no room for, so that no other one is the only one
+	look      bool  // there may be something to decide
 }
 
 // Beyond counts what there was no room for, and verdicts that were not for this machine or name nobody on it.
@@ -169,6 +175,8 @@ func (s *State) Look() bool {
 
 // Device takes a reading. Processes that are nil were not read.
 func (s *State) Device(r gpuwatch.Device, now int64) {
+	s.turn(now)
+	r.At = min(r.At, now)
 	d := s.device(r.ID)
 	if d == nil {
 		s.crowd(r.ID, r.At, now)
@@ -247,6 +255,8 @@ func (s *State) drop(id gpuwatch.Process) {
 
 // Live takes the live bytes of a process, in place of what was told of it before.
 func (s *State) Live(t gpuwatch.Live, now int64) {
+	s.turn(now)
+	t.At = min(t.At, now)
 	if t.PID <= 0 {
 		return
 	}
@@ -317,6 +327,7 @@ func (s *State) gone(id gpuwatch.Process, now int64) {
 // Leak takes a verdict. It says whether that is about a process of this machine. One that names no host is if something is known of
 // its process, which was started before; until that is so, it waits.
 func (s *State) Leak(l gpuwatch.Leak, now int64) bool {
+	s.turn(now)
 	if !l.Open {
 		delete(s.leaks, l.ID)
 		return true

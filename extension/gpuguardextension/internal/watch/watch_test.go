@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -469,13 +470,15 @@ func TestAVerdictIsAboutTheProcessThatWasThereThen(t *testing.T) {
 	assert.Empty(t, r.due(), "this one was started after the verdict")
 	r.reads(gpu, 50, gpuwatch.Held{Process: gpuwatch.Process{PID: 1}, Bytes: 20 * gib})
 	assert.Empty(t, r.due(), "of this one nobody knows when it was started")
-	r.reads(gpu, 50, holds(1, 2))
+	r.reads(gpu, 50, holds(1, 4))
+	assert.Empty(t, r.due(), "it holds too little to be ended")
+	r.reads(gpu, 50, holds(1, 5))
 	r.reads(other, 50, holds(1, 30))
 	require.Equal(t, []string{"x"}, r.due())
 	due := r.Due(r.now)[0]
 	assert.Equal(t, gpu, due.Device)
 	got := r.Candidates(&due, r.now)
-	require.Len(t, got, 1, "only who leaks, however little it holds")
+	require.Len(t, got, 1, "only who leaks")
 	assert.Equal(t, pid(1), got[0].Process)
 	assert.Equal(t, "x", got[0].Leak.ID)
 	assert.True(t, r.Holds(&due, pid(1), r.now))
@@ -517,6 +520,35 @@ func TestALeakOfADeviceThatIsNotKnownIsAReason(t *testing.T) {
 	assert.True(t, r.Holds(&due[0], pid(1), r.now))
 	r.lives(1, "", 0)
 	assert.False(t, r.Holds(&due[0], pid(1), r.now))
+	assert.Empty(t, r.due())
+}
+
+// Guarantees: a leak is a reason from when on little enough time is left, without another word; where nobody knows how much, at once.
+func TestALeakThatHasTimeIsNoReasonYet(t *testing.T) {
+	f := func(within, exhaustion time.Duration, want time.Duration) {
+		t.Helper()
+		r := newRig(t, func(o *Options) { o.LeakWithin = within })
+		r.lives(1, "", 20)
+		require.True(t, r.Leak(gpuwatch.Leak{ID: "x", Open: true, PID: 1, At: r.now, Exhaustion: exhaustion}, r.now))
+		for _, after := range []time.Duration{0, max(want-time.Second, 0), want} {
+			r.now = t0 + int64(after)
+			if after < want {
+				assert.Empty(t, r.due())
+				assert.Equal(t, t0+int64(want), r.Next(r.now))
+			} else {
+				assert.Equal(t, []string{"x"}, r.due())
+			}
+		}
+	}
+	f(24*time.Hour, 343*time.Hour, 319*time.Hour)
+	f(24*time.Hour, 24*time.Hour, 0)
+	f(24*time.Hour, time.Minute, 0)
+	f(24*time.Hour, 0, 0)
+	f(0, 343*time.Hour, 0)
+
+	r := newRig(t, func(o *Options) { o.LeakWithin = time.Hour })
+	r.lives(1, "", 20)
+	r.Leak(gpuwatch.Leak{ID: "x", Open: true, PID: 1, At: r.now, Exhaustion: math.MaxInt64}, r.now)
 	assert.Empty(t, r.due())
 }
 

@@ -132,7 +132,7 @@ func BenchmarkRead(b *testing.B) {
 			require.NoError(b, err)
 			defer func() { _ = p.Close() }()
 			for i := range n {
-				require.NoError(b, p.kernel.Processes.Put(uint32(i+1), &countersProcess{Pid: uint32(i + 1), Held: [2]uint64{1}}))
+				require.NoError(b, p.kernel.Processes.Put(uint32(i+1), &countersProcess{Pid: uint32(i + 1), Held: [3]uint64{1}}))
 			}
 			b.ReportAllocs()
 			before := cpu(b)

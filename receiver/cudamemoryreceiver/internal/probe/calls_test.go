@@ -128,3 +128,29 @@ func TestLaunchesAreNotProbedUnlessAsked(t *testing.T) {
 	r.do(w, "alloc cudaMalloc 1 1", "1 0")
 	assert.Zero(t, r.process(w).Launches)
 }
+
+// Scenario: a call is left by longjmp, and those after it are made from further down the stack, as if they were below it.
+// Guarantees: it is counted that it was left, and the others count: at once where the same function is called again, else after so many.
+func TestACallThatIsLeftDoesNotHideThoseAfterIt(t *testing.T) {
+	r := newRig(t, Options{})
+	f := func(library, left, alloc string, calls, want uint64) {
+		t.Helper()
+		w := r.start(r.Workload, library)
+		r.scan()
+		r.do(w, "leave "+left+" 4096", "")
+		r.do(w, fmt.Sprintf("alloc %s %d 4096", alloc, calls), fmt.Sprint(calls, " 0"))
+		p := r.process(w)
+		assert.Equal(t, []uint64{want * 4096, want, 1}, []uint64{p.Live, p.Allocations, p.Unreturned}, left)
+	}
+	f(r.Runtime, "cudaMalloc", "cudaMalloc", 10, 10)
+	f(r.Driver, "cuMemAlloc_v2", "cuMemAlloc_v2", 10, 10)
+	f(r.Driver, "cuMemAlloc_v2", "cuMemCreate", 300, 300-255)
+	assert.Equal(t, Drops{Unreturned: 3}, r.Drops())
+
+	r = newRig(t, Options{Launches: true})
+	w := r.start(r.Workload, r.Driver)
+	r.scan()
+	r.do(w, "leave cuLaunchKernel 0", "")
+	r.do(w, "launch cuLaunchKernel 300", "300 0")
+	assert.Equal(t, uint64(300-255), r.process(w).Launches)
+}

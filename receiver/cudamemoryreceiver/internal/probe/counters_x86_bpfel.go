@@ -13,6 +13,12 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type countersAllocation struct {
+	_     structs.HostLayout
+	Size  uint64
+	Other uint64
+}
+
 type countersKey struct {
 	_       structs.HostLayout
 	Address uint64
@@ -25,9 +31,9 @@ type countersProcess struct {
 	Pid             uint32
 	Ended           uint32
 	Start           uint64
-	Held            [2]uint64
+	Held            [3]uint64
 	Managed         uint64
-	Entries         [2]uint64
+	Entries         [3]uint64
 	Allocated       uint64
 	Freed           uint64
 	Released        uint64
@@ -37,6 +43,7 @@ type countersProcess struct {
 	FreeFailures    uint64
 	UnknownFrees    uint64
 	Missed          uint64
+	Unreturned      uint64
 	Devices         uint64
 	Contexts        uint32
 	Generation      uint32
@@ -49,18 +56,20 @@ type countersProcess struct {
 }
 
 type countersThread struct {
-	_          structs.HostLayout
-	Id         uint32
-	File       uint32
-	Kind       uint32
-	Generation uint32
-	Sp         uint64
-	Ip         uint64
-	Arg        uint64
-	Size       uint64
-	Aux        uint64
-	LaunchSp   uint64
-	Launched   uint64
+	_            structs.HostLayout
+	Id           uint32
+	File         uint32
+	Kind         uint32
+	Generation   uint32
+	Nested       uint32
+	LaunchNested uint32
+	Sp           uint64
+	Ip           uint64
+	Arg          uint64
+	Size         uint64
+	Aux          uint64
+	LaunchSp     uint64
+	Launched     uint64
 }
 
 // Names of all BPF objects in the ELF.

@@ -102,7 +102,7 @@ func TestFunctionsAreWhereTheSymbolsSay(t *testing.T) {
 		assert.Len(t, at, want)
 	}
 	f(built.Runtime, 7+2+1+2)
-	f(built.Driver, 7+3+1+2+4)
+	f(built.Driver, 7+3+1+2+4+6)
 	f(built.StaticWorkload, 7+2+1+2)
 	f(built.Workload, 0)
 }

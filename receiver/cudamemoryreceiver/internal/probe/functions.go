@@ -6,19 +6,23 @@ package probe
 type kind uint64
 
 const (
-	alloc   kind = iota + 1 // (void **out, size_t size)
-	managed                 // the same, of memory that may be the host's
-	pitch                   // (void **out, size_t *pitch, size_t width, size_t height)
-	extent                  // (cudaPitchedPtr *out, cudaExtent)
-	create                  // (handle *out, size_t size, properties *)
-	free                    // (void *)
-	release                 // (handle)
-	device                  // (int device)
-	retain                  // (context *out, int device)
-	context                 // (context *out, …)
-	destroy                 // (context)
-	reset                   // of a device: (), (int device)
-	launch                  // by programs of its own
+	alloc       kind = iota + 1 // (void **out, size_t size)
+	managed                     // the same, of memory that may be the host's
+	pitch                       // (void **out, size_t *pitch, size_t width, size_t height)
+	extent                      // (cudaPitchedPtr *out, cudaExtent)
+	create                      // (handle *out, size_t size, properties *)
+	free                        // (void *)
+	release                     // (handle)
+	device                      // (int device)
+	retain                      // (context *out, int device)
+	context                     // (context *out, …)
+	destroy                     // (context)
+	reset                       // of a device: (), (int device)
+	acquire                     // (handle *out, …)
+	mapMemory                   // (void *address, size_t size, size_t offset, handle)
+	unmapMemory                 // (void *address, size_t size)
+	shared                      // (void **out, …)
+	launch                      // by programs of its own
 )
 
 // functions are those that are probed. The runtime's are probed beside the driver's, because the runtime may call the driver
@@ -30,17 +34,21 @@ var functions = func() map[string]kind {
 			"cudaMalloc", "cudaMallocAsync", "cudaMallocFromPoolAsync",
 			"cuMemAlloc", "cuMemAlloc_v2", "cuMemAllocAsync", "cuMemAllocFromPoolAsync",
 		},
-		managed: {"cudaMallocManaged", "cuMemAllocManaged"},
-		pitch:   {"cudaMallocPitch", "cuMemAllocPitch", "cuMemAllocPitch_v2"},
-		extent:  {"cudaMalloc3D"},
-		create:  {"cuMemCreate"},
-		free:    {"cudaFree", "cudaFreeAsync", "cuMemFree", "cuMemFree_v2", "cuMemFreeAsync"},
-		release: {"cuMemRelease"},
-		device:  {"cudaSetDevice"},
-		retain:  {"cuDevicePrimaryCtxRetain"},
-		context: {"cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4"},
-		destroy: {"cuCtxDestroy", "cuCtxDestroy_v2"},
-		reset:   {"cudaDeviceReset", "cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2"},
+		managed:     {"cudaMallocManaged", "cuMemAllocManaged"},
+		pitch:       {"cudaMallocPitch", "cuMemAllocPitch", "cuMemAllocPitch_v2"},
+		extent:      {"cudaMalloc3D"},
+		create:      {"cuMemCreate"},
+		free:        {"cudaFree", "cudaFreeAsync", "cuMemFree", "cuMemFree_v2", "cuMemFreeAsync"},
+		release:     {"cuMemRelease"},
+		device:      {"cudaSetDevice"},
+		retain:      {"cuDevicePrimaryCtxRetain"},
+		context:     {"cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4"},
+		destroy:     {"cuCtxDestroy", "cuCtxDestroy_v2"},
+		acquire:     {"cuMemRetainAllocationHandle", "cuMemImportFromShareableHandle", "cuMulticastCreate"},
+		mapMemory:   {"cuMemMap"},
+		unmapMemory: {"cuMemUnmap"},
+		shared:      {"cudaMemPoolImportPointer", "cuMemPoolImportPointer"},
+		reset:       {"cudaDeviceReset", "cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2"},
 		launch: {
 			"cudaLaunchKernel", "cudaLaunchKernelExC", "cudaLaunchCooperativeKernel",
 			"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel",

@@ -55,7 +55,7 @@ func (x *told) last(pid int) (Change, int) {
 // entries is how many live allocations the kernel remembers.
 func (r *rig) entries() (n int) {
 	r.Helper()
-	require.NoError(r, newBatch[countersKey, uint64]().each(r.kernel.Live, func(countersKey, *uint64) { n++ }))
+	require.NoError(r, newBatch[countersKey, countersAllocation]().each(r.kernel.Live, func(countersKey, *countersAllocation) { n++ }))
 	return n
 }
 

@@ -173,11 +173,23 @@ func TestTwoCapabilitiesSuffice(t *testing.T) {
 func TestMoreEntriesThanThereIsMemoryForAreRefused(t *testing.T) {
 	_, err := Start(Options{MaxEntries: math.MaxUint32})
 	require.ErrorIs(t, err, ErrMemory)
-	assert.Regexp(t, `^too many for the kernel's memory: they take 1351679 MiB, and this machine has \d+ MiB: at most \d+ take half of it$`, err)
+	assert.Regexp(t, `^too many for the kernel's memory: they take 1413119 MiB, and this machine has \d+ MiB: at most \d+ take half of it$`, err)
 	for _, refused := range []error{unix.ENOMEM, unix.E2BIG} {
 		assert.ErrorIs(t, explain(fmt.Errorf("map create: %w", refused)), ErrMemory)
 	}
 	assert.NotErrorIs(t, explain(unix.EINVAL), ErrMemory)
+}
+
+// Guarantees: the kernels by which a process under a seccomp filter crashes are known, and no others.
+func TestKernelsByWhichProcessesCrashAreKnown(t *testing.T) {
+	f := func(want bool, releases ...string) {
+		t.Helper()
+		for _, release := range releases {
+			assert.Equal(t, want, crashes(release), release)
+		}
+	}
+	f(true, "6.11.0-29-generic", "6.11.11", "6.12.0", "6.12-rc1", "6.12.13-amd64", "6.13.2", "6.13.0-1.el10.x86_64")
+	f(false, "6.6.0", "6.8.0-111-generic", "6.10.14", "6.12.14", "6.12.63+deb13-cloud-amd64", "6.13.3-arch1", "6.14.0", "6.18.44", "7.11.0", "5.12.0", "", "x")
 }
 
 // Guarantees: who has the capabilities is not told to get them.

@@ -23,6 +23,8 @@ var (
 	ErrUnsupported = errors.New("the kernel does not support the probes: they need Linux 6.6 or newer with BPF and uprobes")
 	// ErrMemory is wrapped by what Start returns where Options.MaxEntries take more memory than there is.
 	ErrMemory = errors.New("too many for the kernel's memory")
+	// ErrUnsafe is wrapped by what Start returns where processes may crash by the probes, unless Options.UnsafeKernel is set.
+	ErrUnsafe = errors.New("a process with a seccomp filter may crash by the probes")
 	// ErrNamespace is wrapped by what Start returns where Options.ProcRoot has other process ids than the kernel.
 	ErrNamespace = errors.New("the probes need the proc file system of the initial PID namespace: share the host's (hostPID) or mount its /proc")
 	// ErrClosed is what Scan and Read return after Close.
@@ -30,7 +32,7 @@ var (
 )
 
 // EntryBytes is what one of Options.MaxEntries takes of the kernel's memory.
-const EntryBytes = 330
+const EntryBytes = 345
 
 // DefaultMaxEntries is the limit of live allocations, of processes and of threads.
 const DefaultMaxEntries = 65536
@@ -47,6 +49,8 @@ type Options struct {
 	Libraries []string
 	// ProcRoot is where the proc file system of the initial PID namespace is. Empty: /proc.
 	ProcRoot string
+	// UnsafeKernel probes also where ErrUnsafe would be returned.
+	UnsafeKernel bool
 	// Launches counts kernel launches and their durations, too.
 	Launches bool
 	// Changed is told, at the latest some milliseconds after, that a process's live bytes are others: not of each call, but
@@ -103,6 +107,8 @@ type Process struct {
 	UnknownFrees uint64
 	// Missed are allocations for which there was no room (see Drops.Live). They are in no other counter; their frees are unknown.
 	Missed uint64
+	// Unreturned are calls that were left without returning, as by longjmp: nobody knows what they did.
+	Unreturned uint64
 	// Sizes of Allocations.
 	Sizes [SizeBuckets]uint64
 
@@ -123,8 +129,8 @@ type Drops struct {
 	Unreadable uint64
 	// Ring are changes that Changed was not told of, because the ring buffer was full. Read has them.
 	Ring uint64
-	// UnknownFrees are those of all processes.
-	UnknownFrees uint64
+	// UnknownFrees and Unreturned are those of all processes.
+	UnknownFrees, Unreturned uint64
 }
 
 // ScanResult says what is attached after a Scan.
@@ -141,8 +147,9 @@ type ScanResult struct {
 	Failed int
 	Err    error
 	// Unreadable are processes whose maps, and executables that, this process may not read, so that it cannot be known whether
-	// they use CUDA: CAP_SYS_PTRACE or CAP_DAC_READ_SEARCH is missing. One or two are nothing unusual.
+	// they use CUDA; Hidden says why of one of them. See MayLook. One or two are nothing unusual.
 	Unreadable int
+	Hidden     error
 }
 
 // Probe is the probes and what they counted. Its methods may be called at the same time.
@@ -177,6 +184,11 @@ func Start(opts Options) (*Probe, error) {
 	}
 	if err := initialNamespace(opts.ProcRoot); err != nil {
 		return nil, err
+	}
+	if !opts.UnsafeKernel {
+		if err := safe(); err != nil {
+			return nil, err
+		}
 	}
 	if err := affordable(opts.MaxEntries); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func (p *Probe) Read(fn func(*Process)) error {
 		r.process = Process{
 			PID: int(v.Pid), StartTime: v.Start, ID: uint64(id), Ended: v.Ended != 0,
 			Live: v.Held[0] + v.Held[1], Managed: v.Managed, Allocated: v.Allocated, Freed: v.Freed, Released: v.Released,
-			Allocations: v.Allocations, Frees: v.Frees, Failures: v.Failures, FreeFailures: v.FreeFailures, UnknownFrees: v.UnknownFrees, Missed: v.Missed,
+			Allocations: v.Allocations, Frees: v.Frees, Failures: v.Failures, FreeFailures: v.FreeFailures, UnknownFrees: v.UnknownFrees, Missed: v.Missed, Unreturned: v.Unreturned,
 			Sizes: v.Sizes, Launches: v.Launches, LaunchSum: v.LaunchSum, LaunchDurations: v.LaunchDurations,
 		}
 		if r.process.Ended {
@@ -103,7 +103,7 @@ func (p *Probe) sweep() error {
 	}
 	// Whose allocations they are is asked after them, so that a process that comes in between is not taken for one that is gone.
 	var all []countersKey
-	if err := newBatch[countersKey, uint64]().each(p.kernel.Live, func(k countersKey, _ *uint64) { all = append(all, k) }); err != nil {
+	if err := newBatch[countersKey, countersAllocation]().each(p.kernel.Live, func(k countersKey, _ *countersAllocation) { all = append(all, k) }); err != nil {
 		return fmt.Errorf("reading live allocations: %w", err)
 	}
 	current, generation := map[uint32]bool{}, map[uint32]uint32{}
@@ -114,8 +114,8 @@ func (p *Probe) sweep() error {
 		return fmt.Errorf("reading processes: %w", err)
 	}
 	for _, k := range all {
-		handle := k.Space&1 != 0
-		if !current[k.Id] || !handle && k.Space>>1 != generation[k.Id]&math.MaxInt32 {
+		address := k.Space&3 == 0
+		if !current[k.Id] || address && k.Space>>2 != generation[k.Id]&(math.MaxUint32>>2) {
 			_ = p.kernel.Live.Delete(k)
 		}
 	}
@@ -127,9 +127,9 @@ func (p *Probe) sweep() error {
 func (p *Probe) Drops() Drops {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var n [6]uint64
+	var n [7]uint64
 	if p.closed || p.kernel.Dropped.Get(&n) != nil {
 		return Drops{}
 	}
-	return Drops{Live: n[0], Processes: n[1], Threads: n[2], Unreadable: n[3], Ring: n[4], UnknownFrees: n[5]}
+	return Drops{Live: n[0], Processes: n[1], Threads: n[2], Unreadable: n[3], Ring: n[4], UnknownFrees: n[5], Unreturned: n[6]}
 }

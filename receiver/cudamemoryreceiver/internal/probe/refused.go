@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -42,6 +43,35 @@ func initialNamespace(root string) error {
 		return fmt.Errorf("%w: %s is %s", ErrNamespace, name, namespace)
 	}
 	return nil
+}
+
+// safe refuses a kernel of which a process can crash that returns from a function that is probed.
+func safe() error {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return nil //nolint:nilerr // it is one that is not known to be so
+	}
+	if release := unix.ByteSliceToString(name.Release[:]); runtime.GOARCH == "amd64" && crashes(release) {
+		return fmt.Errorf("%w: of Linux %s, unless its maker has mended it: 6.12.14, 6.13.3 and 6.14 are without, and so is all before 6.11", ErrUnsafe, release)
+	}
+	return nil
+}
+
+// crashes says whether a kernel takes the system call by which a function that is probed returns (uretprobe, from 6.11 on) for one of the
+// process, which a seccomp filter then forbids. https://git.kernel.org/torvalds/c/cf6cb56ef244 mended it.
+func crashes(release string) bool {
+	var major, minor, patch int
+	n, _ := fmt.Sscanf(release, "%d.%d.%d", &major, &minor, &patch) // 6.12-rc1 has no third one
+	if n < 2 || major != 6 {
+		return false
+	}
+	return minor == 11 || minor == 12 && patch < 14 || minor == 13 && patch < 3
+}
+
+// MayLook says whether this process has the capability to look at all others, as far as is known.
+func MayLook() bool {
+	have, ok := effective()
+	return !ok || have&(1<<unix.CAP_SYS_PTRACE) != 0
 }
 
 // affordable refuses what would take more than half of the machine's memory: the kernel would rather end processes for it.

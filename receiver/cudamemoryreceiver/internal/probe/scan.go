@@ -90,8 +90,8 @@ func (p *Probe) Scan() (ScanResult, error) {
 			s.processes[pid] = m
 		}
 		m.seen = s.scans
-		if s.look(pid, m) {
-			result.Unreadable++
+		if err := s.look(pid, m); err != nil {
+			result.hide(fmt.Errorf("process %d: maps: %w", pid, err))
 		}
 	}
 	for pid, m := range s.processes {
@@ -134,7 +134,7 @@ func (p *Probe) Scan() (ScanResult, error) {
 			result.Files++
 			result.Functions += f.functions
 		} else if f.err != nil && f.silent() {
-			result.Unreadable++
+			result.hide(f.err)
 		} else if f.err != nil {
 			result.Failed++
 			result.Err = f.err
@@ -232,24 +232,32 @@ func (s *scanner) list() error {
 	return nil
 }
 
-// look finds out what a process has mapped, when that may have changed, and says whether it may not.
-func (s *scanner) look(pid int, m *mapped) (unreadable bool) {
+// hide counts a process that may not be looked at.
+func (r *ScanResult) hide(err error) {
+	r.Unreadable++
+	if r.Hidden == nil {
+		r.Hidden = err
+	}
+}
+
+// look finds out what a process has mapped, when that may have changed, and says why it may not.
+func (s *scanner) look(pid int, m *mapped) error {
 	size, err := s.read(pid, "statm")
 	if err != nil {
 		m.files = m.files[:0]
-		return false // it has ended
+		return nil // it has ended
 	}
 	size, _ = field(size)
 	if bytes.Equal(size, m.size) && (s.scans+pid)%refreshEvery != 0 {
-		return false
+		return nil
 	}
 	if len(size) == 1 && size[0] == '0' {
 		if len(m.files) > 0 && s.threads(pid) > 1 {
-			return false // its first thread has ended, and the others have the memory that it had
+			return nil // its first thread has ended, and the others have the memory that it had
 		}
 		m.size = append(m.size[:0], size...)
 		m.files = m.files[:0]
-		return false // of the kernel, or ended
+		return nil // of the kernel, or ended
 	}
 	// The size first: what is mapped in between is found by the next scan.
 	m.size = append(m.size[:0], size...)
@@ -257,7 +265,10 @@ func (s *scanner) look(pid int, m *mapped) (unreadable bool) {
 	if err != nil {
 		m.size = m.size[:0]
 		m.files = m.files[:0]
-		return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
+		if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+			return err
+		}
+		return nil // it has ended
 	}
 	m.files = m.files[:0]
 	parseMaps(maps, func(x mapping) {
@@ -274,7 +285,7 @@ func (s *scanner) look(pid int, m *mapped) (unreadable bool) {
 			m.files = append(m.files, use{f, string(x.span), string(x.path)})
 		}
 	})
-	return false
+	return nil
 }
 
 // threads is how many a process has, those that are not waited for yet included.

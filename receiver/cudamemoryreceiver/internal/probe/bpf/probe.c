@@ -19,9 +19,16 @@ enum kind {
 	CONTEXT,   // (context *out, …)
 	DESTROY,   // (context)
 	RESET,     // of a device: (), (int device)
+	ACQUIRE,   // (handle *out, …): once more, or what another process has created
+	MAP,       // (void *address, size_t size, size_t offset, handle)
+	UNMAP,     // (void *address, size_t size): one mapping, or several in a row
+	SHARED,    // (void **out, …): memory of another process
 };
 
-enum drop { DROP_LIVE, DROP_PROCESSES, DROP_THREADS, DROP_UNREADABLE, DROP_RING, DROP_UNKNOWN_FREES, DROPS };
+enum drop { DROP_LIVE, DROP_PROCESSES, DROP_THREADS, DROP_UNREADABLE, DROP_RING, DROP_UNKNOWN_FREES, DROP_UNRETURNED, DROPS };
+
+// How many calls there may be below one.
+#define NESTED 256
 
 enum { SIZE_BUCKETS = 48, LAUNCH_BUCKETS = 192 };
 
@@ -37,8 +44,8 @@ __u64 dropped[DROPS];
 __u64 abandoned;
 __u32 last_id;
 
-// What tells allocations apart: handles live on when a context goes.
-enum space { ADDRESS, HANDLE, SPACES };
+// What tells allocations apart: handles, and what is mapped of them, live on when a context goes.
+enum space { ADDRESS, HANDLE, MAPPING, SPACES };
 
 // A process, or rather one program in it: exec makes another.
 struct process {
@@ -49,7 +56,7 @@ struct process {
 	__u64 managed;      // of these
 	__u64 entries[SPACES]; // in the map of live allocations
 	__u64 allocated, freed, released;
-	__u64 allocations, frees, failures, free_failures, unknown_frees, missed;
+	__u64 allocations, frees, failures, free_failures, unknown_frees, missed, unreturned;
 	__u64 devices; // a bit for each one that was named
 	__u32 contexts; // that were created, and not destroyed
 	__u32 generation; // of the addresses: each reset makes another
@@ -66,6 +73,7 @@ struct thread {
 	__u32 file;
 	__u32 kind;
 	__u32 generation; // of the process, when it entered
+	__u32 nested, launch_nested; // calls below this one
 	__u64 sp; // 0: in no call
 	__u64 ip;
 	__u64 arg;
@@ -78,7 +86,14 @@ struct thread {
 struct key {
 	__u64 address;
 	__u32 id;
-	__u32 space; // and above its lowest bit the generation of an address
+	__u32 space; // and above its two lowest bits the generation of an address
+};
+
+// What is in the map of live allocations: memory, and for each of its handles where it is mapped.
+struct allocation {
+	__u64 size; // with HOST and ANYWHERE
+	// Of a handle, how many hold it: who created it, retained it or mapped it. The memory lives until nobody does. Of a mapping, the handle.
+	__u64 other;
 };
 
 // In the size of a live allocation, and of a free: not on a device; and on one or on the host, as it is used.
@@ -122,7 +137,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct key);
-	__type(value, __u64); // bytes
+	__type(value, struct allocation);
 } live SEC(".maps");
 
 // Files that turned out to be another one, by their numbers.
@@ -251,7 +266,7 @@ static __always_inline int is_free(__u32 kind)
 
 static __always_inline __u32 space_of(const struct thread *t)
 {
-	return t->kind == CREATE || t->kind == RELEASE ? HANDLE : ADDRESS;
+	return t->kind == CREATE || t->kind == RELEASE || t->kind == ACQUIRE ? HANDLE : ADDRESS;
 }
 
 static __always_inline struct key key_of(const struct process *p, const struct thread *t, __u64 address)
@@ -259,7 +274,7 @@ static __always_inline struct key key_of(const struct process *p, const struct t
 	struct key k = {
 		.address = address,
 		.id = t->id,
-		.space = space_of(t) == HANDLE ? HANDLE : p->generation << 1,
+		.space = space_of(t) == HANDLE ? HANDLE : p->generation << 2,
 	};
 	return k;
 }
@@ -283,10 +298,94 @@ static __always_inline void put_back(struct process *p, struct thread *t)
 	if (t->size & UNKNOWN || gone(p, t))
 		return;
 	struct key k = key_of(p, t, t->arg);
-	if (bpf_map_update_elem(&live, &k, &t->size, BPF_NOEXIST))
+	if (t->aux) { // it is held by others, too
+		struct allocation *known = bpf_map_lookup_elem(&live, &k);
+		if (known)
+			add(&known->other, 1);
+		return;
+	}
+	struct allocation was = {.size = t->size, .other = 1};
+	if (bpf_map_update_elem(&live, &k, &was, BPF_NOEXIST))
 		missed(p);
 	else
 		add(&p->entries[space_of(t)], 1);
+}
+
+static __always_inline int room(const struct process *p)
+{
+	return p->entries[ADDRESS] + p->entries[HANDLE] + p->entries[MAPPING] < share;
+}
+
+// given_back counts memory that is not there any more.
+static __always_inline void given_back(struct process *p, __u32 id, enum space space, __u64 size)
+{
+	if (size & HOST)
+		return;
+	__u64 bytes = size & BYTES;
+	add(&p->held[space], -bytes);
+	if (size & ANYWHERE)
+		add(&p->managed, -bytes);
+	add(&p->freed, bytes);
+	add(&p->frees, 1);
+	changed(p, id);
+}
+
+// let_go takes one of those that hold a handle. The memory goes with the last one.
+static __always_inline void let_go(struct process *p, __u32 id, __u64 handle)
+{
+	struct key k = {.address = handle, .id = id, .space = HANDLE};
+	struct allocation *of = bpf_map_lookup_elem(&live, &k);
+	if (!of || __sync_fetch_and_add(&of->other, -1) > 1)
+		return;
+	__u64 size = of->size;
+	if (bpf_map_delete_elem(&live, &k))
+		return;
+	add(&p->entries[HANDLE], -1);
+	given_back(p, id, HANDLE, size);
+}
+
+// A piece of addresses that is unmapped.
+struct range {
+	struct process *p;
+	__u64 at, end;
+	__u32 id;
+	__u32 known, unknown; // whether anything in it was
+};
+
+// What is mapped is a multiple of it.
+#define GRANULE (1ULL << 21)
+
+// unmap takes the first mapping out of a range. What is not in it to its end is not unmapped: the driver refuses that.
+static long unmap(__u64 i, struct range *r)
+{
+	if (r->at >= r->end)
+		return 1;
+	struct key k = {.address = r->at, .id = r->id, .space = MAPPING};
+	struct allocation *of = bpf_map_lookup_elem(&live, &k);
+	if (!of || !of->size || of->size > r->end - r->at) {
+		r->unknown = 1;
+		r->at += GRANULE;
+		return 0;
+	}
+	__u64 handle = of->other;
+	r->at += of->size;
+	if (bpf_map_delete_elem(&live, &k))
+		return 0;
+	r->known = 1;
+	add(&r->p->entries[MAPPING], -1);
+	let_go(r->p, r->id, handle);
+	return 0;
+}
+
+// unmapped takes what is unmapped when the call begins: when it returns, another thread may have been given the handle already. It is what
+// the size of the call is to be: UNKNOWN where something of it was not known, and 0 where all of it was not.
+static __noinline __u64 unmapped(struct process *p, __u32 id, __u64 at, __u64 size)
+{
+	struct range r = {.p = p, .at = at, .end = at + size, .id = id};
+	if (!p)
+		return 0;
+	bpf_loop(1 << 18, unmap, &r, 0); // half a TiB of what is not known
+	return (r.unknown || r.at < r.end ? UNKNOWN : 0) | r.known;
 }
 
 SEC("uprobe.multi/enter")
@@ -296,10 +395,12 @@ int enter(struct pt_regs *ctx)
 	if (!t)
 		return 0;
 	__u64 sp = PT_REGS_SP(ctx), arg = PT_REGS_PARM1(ctx);
-	if (sp < t->sp)
-		return 0;
 	__u64 ip = PT_REGS_IP(ctx), cookie = bpf_get_attach_cookie(ctx);
 	__u32 kind = cookie, file = cookie >> 32;
+	// A call below another one. But a function that is called below itself, or too many below one, show that that one was left without
+	// returning (longjmp), from further up the stack.
+	if (sp < t->sp && ip != t->ip && ++t->nested < NESTED)
+		return 0;
 	if (t->sp) {
 		// One file that is known by two inodes, as the layer below two overlays is, has two probes in one place.
 		if (sp == t->sp && ip == t->ip && arg == t->arg) {
@@ -307,11 +408,14 @@ int enter(struct pt_regs *ctx)
 				bpf_map_update_elem(&twins, &file, &t->file, BPF_NOEXIST);
 			return 0;
 		}
-		if (is_free(t->kind)) { // never returned
-			struct process *p = process_of(t);
-			if (p)
+		struct process *p = process_of(t);
+		if (p) { // never returned
+			if (is_free(t->kind))
 				put_back(p, t);
+			add(&p->unreturned, 1);
+			drop(DROP_UNRETURNED);
 		}
+		t->sp = 0;
 	}
 	__u64 size = 0, aux = 0;
 	switch (kind) {
@@ -320,6 +424,16 @@ int enter(struct pt_regs *ctx)
 		break;
 	case MANAGED:
 		size = PT_REGS_PARM2(ctx) | ANYWHERE;
+		break;
+	case MAP:
+		aux = PT_REGS_PARM4(ctx);
+		size = PT_REGS_PARM2(ctx);
+		break;
+	case UNMAP:
+		size = PT_REGS_PARM2(ctx);
+		break;
+	case SHARED:
+		size = HOST;
 		break;
 	case RETAIN:
 		aux = PT_REGS_PARM2(ctx);
@@ -356,6 +470,13 @@ int enter(struct pt_regs *ctx)
 	t->arg = arg;
 	t->size = size;
 	t->aux = aux;
+	t->nested = 0;
+	if (kind == UNMAP) {
+		struct process *p = process_of(t);
+		if (!p)
+			return 0;
+		t->size = unmapped(p, t->id, arg, size);
+	}
 	if (is_free(kind)) {
 		struct process *p = process_of(t);
 		if (!p)
@@ -363,9 +484,11 @@ int enter(struct pt_regs *ctx)
 		t->generation = p->generation;
 		// Taken now: when this call returns, another thread may have been given the address already.
 		struct key k = key_of(p, t, arg);
-		__u64 *known = bpf_map_lookup_elem(&live, &k);
-		t->size = known ? *known : UNKNOWN;
-		if (known && bpf_map_delete_elem(&live, &k))
+		struct allocation *known = bpf_map_lookup_elem(&live, &k);
+		t->size = known ? known->size : UNKNOWN;
+		if (known && kind == RELEASE && __sync_fetch_and_add(&known->other, -1) > 1)
+			t->aux = 1; // others hold it still
+		else if (known && bpf_map_delete_elem(&live, &k))
 			t->size = UNKNOWN; // freed twice at the same time
 		else if (known)
 			add(&p->entries[space_of(t)], -1);
@@ -415,15 +538,16 @@ static __always_inline void allocated(struct process *p, struct thread *t)
 		return;
 	__u32 space = space_of(t);
 	struct key k = key_of(p, t, address);
-	if (p->entries[ADDRESS] + p->entries[HANDLE] >= share || bpf_map_update_elem(&live, &k, &size, BPF_NOEXIST)) {
+	struct allocation fresh = {.size = size, .other = 1};
+	if (!room(p) || bpf_map_update_elem(&live, &k, &fresh, BPF_NOEXIST)) {
 		// There is no room, or the address is live, as far as is known: it went with its context or pool, and is given again.
-		__u64 *old = bpf_map_lookup_elem(&live, &k);
+		struct allocation *old = bpf_map_lookup_elem(&live, &k);
 		if (!old) {
 			missed(p);
 			return;
 		}
-		__u64 was = *old;
-		*old = size;
+		__u64 was = old->size;
+		*old = fresh;
 		if (!(was & HOST)) {
 			add(&p->released, was & BYTES);
 			add(&p->held[space], -(was & BYTES));
@@ -458,15 +582,41 @@ static __always_inline void freed(struct process *p, struct thread *t)
 			unknown(p);
 		return;
 	}
-	if (t->size & HOST || gone(p, t))
+	if (!t->aux && !gone(p, t))
+		given_back(p, t->id, space_of(t), t->size);
+}
+
+// acquired notes that one more holds a handle. What was not created here is another process's, or of before the probes.
+static __always_inline void acquired(struct process *p, struct thread *t)
+{
+	__u64 handle = 0;
+	if (bpf_probe_read_user(&handle, sizeof handle, (void *)t->arg)) {
+		drop(DROP_UNREADABLE);
 		return;
-	__u64 bytes = t->size & BYTES;
-	add(&p->held[space_of(t)], -bytes);
-	if (t->size & ANYWHERE)
-		add(&p->managed, -bytes);
-	add(&p->freed, bytes);
-	add(&p->frees, 1);
-	changed(p, t->id);
+	}
+	struct key k = key_of(p, t, handle);
+	struct allocation *known = bpf_map_lookup_elem(&live, &k), fresh = {.size = HOST, .other = 1};
+	if (known)
+		add(&known->other, 1);
+	else if (!room(p) || bpf_map_update_elem(&live, &k, &fresh, BPF_NOEXIST))
+		missed(p);
+	else
+		add(&p->entries[HANDLE], 1);
+}
+
+// mapped notes where a handle is mapped.
+static __always_inline void mapped(struct process *p, struct thread *t)
+{
+	struct key k = {.address = t->arg, .id = t->id, .space = MAPPING}, h = {.address = t->aux, .id = t->id, .space = HANDLE};
+	struct allocation fresh = {.size = t->size, .other = t->aux};
+	struct allocation *handle = bpf_map_lookup_elem(&live, &h);
+	if (!room(p) || bpf_map_update_elem(&live, &k, &fresh, BPF_NOEXIST)) {
+		missed(p);
+		return;
+	}
+	add(&p->entries[MAPPING], 1);
+	if (handle)
+		add(&handle->other, 1);
 }
 
 // use notes that a process uses a device. What it has without having named one is on the first.
@@ -522,6 +672,20 @@ int leave(struct pt_regs *ctx)
 			freed(p, t);
 		}
 		return 0;
+	case ACQUIRE:
+		if (!failed)
+			acquired(p, t);
+		return 0;
+	case MAP:
+		if (!failed)
+			mapped(p, t);
+		return 0;
+	case UNMAP:
+		if (failed)
+			add(&p->free_failures, 1);
+		if (failed ? t->size & 1 : t->size & UNKNOWN) // or it is not known what is mapped still
+			unknown(p);
+		return 0;
 	case DEVICE:
 	case RETAIN:
 		if (!failed)
@@ -549,8 +713,9 @@ int launch_enter(struct pt_regs *ctx)
 {
 	struct thread *t = this_thread();
 	__u64 sp = PT_REGS_SP(ctx);
-	if (!t || sp < t->launch_sp)
+	if (!t || (sp < t->launch_sp && ++t->launch_nested < NESTED))
 		return 0;
+	t->launch_nested = 0;
 	t->launch_sp = sp;
 	t->launched = bpf_ktime_get_ns();
 	return 0;
@@ -592,7 +757,7 @@ static __always_inline void end(__u32 tgid)
 	struct process *p = bpf_map_lookup_elem(&processes, &id);
 	if (!p)
 		return;
-	if (p->entries[ADDRESS] || p->entries[HANDLE])
+	if (p->entries[ADDRESS] || p->entries[HANDLE] || p->entries[MAPPING])
 		add(&abandoned, 1);
 	p->released += p->held[ADDRESS] + p->held[HANDLE];
 	p->held[ADDRESS] = p->held[HANDLE] = p->managed = 0;
