@@ -20,6 +20,7 @@ type card struct {
 	learnt                             bool
 	deaf                               nvml.Outcome // of the attempt to hear its Xids
 
+	memory    bool // it has told memory of its own
 	noMIG     bool // it cannot be divided
 	divided   bool // when it was last asked
 	instances []instance

@@ -177,20 +177,25 @@ func readTemperature(s *Source, c *card, r *reading) {
 	}
 }
 
-func readMemory(_ *Source, c *card, r *reading) { r.memory(c.dev) }
+// readMemory reads that of a GPU. One that does not support the question, and never did, has none of its own.
+func readMemory(_ *Source, c *card, r *reading) {
+	o := r.memory(c.dev)
+	c.memory = c.memory || o == nvml.OK
+	r.d.Unified = o == nvml.Unsupported && !c.memory
+}
 
-// memory reads that of a GPU or of an instance. A GPU that does not support the question has none of its own.
-func (r *reading) memory(dev nvml.Device) {
+// memory reads that of a GPU or of an instance.
+func (r *reading) memory(dev nvml.Device) nvml.Outcome {
 	m, o := dev.Memory()
 	if !r.ok(o) {
-		r.d.Unified = o == nvml.Unsupported && !r.d.MIG()
-		return
+		return o
 	}
 	r.d.SetInt(gpu.MemoryLimit, m.Total)
 	r.d.SetInt(gpu.MemoryUsage, m.Used)
 	if m.HasReserved {
 		r.d.SetInt(gpu.MemoryReserved, m.Reserved)
 	}
+	return nvml.OK
 }
 
 func readUtilization(_ *Source, c *card, r *reading) {

@@ -219,15 +219,26 @@ func TestProcessesOfADividedGPUStandAtTheirInstances(t *testing.T) {
 		assert.Equal(t, uint64(5<<20), devices[3].Process(77).Memory)
 	}
 	f()
-	// Who is not privileged asks each instance.
-	r.world.Rules = append(r.world.Rules, fakegpu.Rule{Function: "nvmlDeviceGetComputeRunningProcesses_v3", GPU: 0, Instance: fakegpu.All, Return: 4})
-	for _, name := range []string{"Graphics", "MPSCompute"} {
-		r.world.Rules = append(r.world.Rules, fakegpu.Rule{Function: "nvmlDeviceGet" + name + "RunningProcesses_v3", GPU: 0, Instance: fakegpu.All, Return: 4})
+	// Who is not privileged asks each instance. That only one of the lists is refused changes nothing.
+	refuse := func(instance int, kinds ...string) {
+		r.world.Rules = nil
+		for _, kind := range kinds {
+			r.world.Rules = append(r.world.Rules, fakegpu.Rule{Function: "nvmlDeviceGet" + kind + "RunningProcesses_v3", GPU: 0, Instance: instance, Return: 4})
+		}
+		r.change()
 	}
-	r.change()
-	devices := r.read()
-	assert.False(t, devices[1].Known, "who may see nothing knows nothing")
-	assert.Empty(t, devices[1].Processes)
+	refuse(fakegpu.Whole, "Compute", "Graphics", "MPSCompute")
+	f()
+	refuse(fakegpu.Whole, "Compute")
+	f()
+	for _, kinds := range [][]string{{"Compute"}, {"Compute", "Graphics", "MPSCompute"}} {
+		refuse(fakegpu.All, kinds...)
+		for _, d := range r.read() {
+			assert.False(t, d.Known, "who may see nothing knows nothing")
+			assert.Empty(t, d.Processes)
+			hasNot(t, d, gpu.MemoryUnattributed)
+		}
+	}
 }
 
 // Guarantees: instances that come, go, or change places are read as they are, and keep nothing of others.
