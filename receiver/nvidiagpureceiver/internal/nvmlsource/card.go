@@ -121,6 +121,11 @@ func (s *Source) card(uuid string) *card {
 	return c
 }
 
+// profiled reports whether a measurement of the card, or of a part of it, is under way.
+func (c *card) profiled() bool {
+	return c.profile.has > 0 || slices.ContainsFunc(c.instances, func(at instance) bool { return at.profile.has > 0 })
+}
+
 // release gives back what belongs to the session.
 func (c *card) release() {
 	c.here = false

@@ -13,12 +13,20 @@ import (
 const closest = 100 * time.Millisecond
 
 // profile is GPU performance monitoring of a device: a reading tells what happened since the one before, and waits for
-// nothing.
+// nothing. One that comes too soon after it tells the same once more.
 type profile struct {
 	known, able   bool // whether the device has it
+	refused       bool // it has, and could not sample when it was last asked, as while it is divided
 	before, spare nvml.Sample
 	taken         time.Time // when before was; zero while there is none
 	has           int       // how many of the samples there are
+	told          []measured
+}
+
+// measured is a point and what was measured of it last.
+type measured struct {
+	point gpu.Point
+	value float64
 }
 
 func readProfile(s *Source, c *card, r *reading) {
@@ -35,19 +43,27 @@ func (p *profile) read(s *Source, r *reading, card nvml.Device, part *instance) 
 		p.known, p.able = true, able
 	}
 	now := s.now()
-	if !p.able || now.Sub(p.taken) < closest || !p.allocate(s, r) {
+	if !p.able {
 		return
 	}
+	if now.Sub(p.taken) < closest {
+		p.tell(s, r)
+		return
+	}
+	if !p.allocate(s, r) {
+		return
+	}
+	p.told = p.told[:0]
 	var o nvml.Outcome
 	if part == nil {
 		o = p.spare.Take(card)
 	} else {
 		o = p.spare.TakeInstance(card, part.gpu)
 	}
+	p.refused = o == nvml.Unsupported
 	if !r.ok(o) {
-		if o == nvml.Unsupported {
-			p.free()
-			p.known = true // not able, and not asked again
+		if p.refused {
+			p.taken = time.Time{} // what it was then and what it will be are not compared
 		}
 		return
 	}
@@ -58,7 +74,17 @@ func (p *profile) read(s *Source, r *reading, card nvml.Device, part *instance) 
 	}
 	for i, point := range s.plan.gpmOf {
 		if v, o := s.plan.gpm.Value(i); r.ok(o) {
-			r.d.Set(point, gpu.Rows[point].GPM.In(v))
+			p.told = append(p.told, measured{point, gpu.Rows[point].GPM.In(v)})
+		}
+	}
+	p.tell(s, r)
+}
+
+// tell tells what was measured last.
+func (p *profile) tell(s *Source, r *reading) {
+	for i := range p.told {
+		if s.plan.want.Has(p.told[i].point) {
+			r.d.Set(p.told[i].point, p.told[i].value)
 		}
 	}
 }
