@@ -170,6 +170,22 @@ func TestInstancesComeAndGo(t *testing.T) {
 	assert.False(t, r.s.Devices[0].MIGEnabled)
 }
 
+// Guarantees: a GPU can be divided otherwise as often as one likes: nothing is left in the host engine each time.
+func TestDivisionsAreFollowedForEver(t *testing.T) {
+	r := newRig(t, fakegpu.H100(), nil)
+	r.open()
+	session := r.session
+	for range 50 {
+		r.change(func(w *fakegpu.Scenario) { *w = *fakegpu.H100MIG() })
+		require.NoError(t, r.read())
+		require.Len(t, r.s.Devices, 5)
+		assert.True(t, r.s.Devices[1].Has(gpu.SMActive))
+		r.change(func(w *fakegpu.Scenario) { *w = *fakegpu.H100() })
+		require.NoError(t, r.read())
+	}
+	assert.Same(t, session, r.session)
+}
+
 func TestOnlyWhatIsWantedIsTold(t *testing.T) {
 	r := newRig(t, fakegpu.H100(), nil)
 	r.open()
