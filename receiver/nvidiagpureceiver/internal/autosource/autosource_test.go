@@ -154,6 +154,9 @@ func TestProfilingThatIsNotBelievedFallsBack(t *testing.T) {
 	r := newRig(t)
 	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
 	r.dcgm.value = 0
+	assert.Equal(t, [2]float64{0, 0}, r.read(t, all...), "a job has just begun, or its profiling is late")
+	assert.Equal(t, [2]float64{0, 0}, r.read(t, all...))
+	assert.False(t, r.s.Devices[0].Implausible)
 	assert.Equal(t, [2]float64{-1, 0}, r.read(t, all...), "nothing is known of the GPU; an instance has no utilization to hold it against")
 	assert.True(t, r.s.Devices[0].Implausible)
 	assert.Equal(t, int64(1), r.s.Refused[gpu.Implausible])
