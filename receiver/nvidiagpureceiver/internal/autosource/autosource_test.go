@@ -71,6 +71,8 @@ func (p *plain) Read(_ context.Context, want *gpu.Set, s *gpu.Snapshot) error {
 	return nil
 }
 
+const again = 10 * time.Second
+
 type rig struct {
 	*Source
 	nvml, dcgm *plain
@@ -84,7 +86,7 @@ func newRig(t *testing.T) *rig {
 		nvml: &plain{value: 0.25, instance: "MIG-1"}, dcgm: &plain{value: 0.75, instance: "MIG-GPU-1/3/0", knowsProfiled: true},
 		clock: time.Unix(1_700_000_000, 0),
 	}
-	r.Source = New(r.nvml, r.dcgm, func(err error) { r.told = append(r.told, err) })
+	r.Source = New(r.nvml, r.dcgm, again, func(err error) { r.told = append(r.told, err) })
 	r.now = func() time.Time { return r.clock }
 	t.Cleanup(func() { assert.NoError(t, r.Close()) })
 	return r
@@ -190,11 +192,13 @@ func TestAHostEngineThatHangsStopsNothing(t *testing.T) {
 
 	r.dcgm.hang = make(chan struct{}) // nobody has DCGM now
 	begin = time.Now()
-	require.NoError(t, r.Close())
+	require.ErrorIs(t, r.Close(), errHeld)
+	assert.Zero(t, r.nvml.open, "it does not keep NVML's handles")
+	require.ErrorIs(t, r.Close(), errHeld, "nor is it forgotten")
 	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
 	assert.Equal(t, [2]float64{0.25, 0.25}, r.read(t, all...))
-	require.NoError(t, r.Close())
-	assert.Less(t, time.Since(begin), 6*patience)
+	require.ErrorIs(t, r.Close(), errHeld)
+	assert.Less(t, time.Since(begin), 7*patience)
 	close(r.dcgm.hang)
 	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
 	assert.Eventually(t, func() bool { return r.read(t, all...) == [2]float64{0.75, 0.75} }, 10*time.Second, time.Millisecond)
@@ -213,7 +217,7 @@ func TestAHostEngineOutOfReachStopsNothing(t *testing.T) {
 		assert.Equal(t, [2]float64{0.25, 0.25}, r.read(t, all...))
 	}
 	assert.Less(t, time.Since(begin), 4*patience)
-	require.NoError(t, r.Close())
+	require.ErrorIs(t, r.Close(), errHeld)
 	close(r.dcgm.hang)
 }
 
