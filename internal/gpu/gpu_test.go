@@ -84,7 +84,7 @@ func TestAMIGInstanceHasNothingThatMIGDoesNotSupport(t *testing.T) {
 func TestEveryReasonOfThrottlingIsABit(t *testing.T) {
 	var s Snapshot
 	d := s.Add()
-	d.SetThrottle(0x1 | 0x40)
+	d.SetThrottle(0x1|0x40, AllThrottle)
 	for p := ThrottleIdle; p <= ThrottleDisplay; p++ {
 		want := uint64(0)
 		if p == ThrottleIdle || p == ThrottleHardwareThermal {

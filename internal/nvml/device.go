@@ -219,6 +219,17 @@ func (d Device) EventReasons() (uint64, Outcome) {
 	return 0, Absent
 }
 
+// SupportedEventReasons are the bits of EventReasons that the device can have.
+func (d Device) SupportedEventReasons() (uint64, Outcome) {
+	if d.lib.has[fnSupportedEventReasons] {
+		return of64(d.dev.GetSupportedClocksEventReasons())
+	}
+	if d.lib.has[fnSupportedThrottleReasons] {
+		return of64(d.dev.GetSupportedClocksThrottleReasons())
+	}
+	return 0, Absent
+}
+
 // PCIeThroughput is what goes over the bus, in kB/s. It blocks for about 20 ms: not for a scrape.
 func (d Device) PCIeThroughput(transmit bool) (uint32, Outcome) {
 	if !d.lib.has[fnThroughput] {

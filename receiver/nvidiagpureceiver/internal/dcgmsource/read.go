@@ -219,7 +219,7 @@ func (s *Source) field(id uint16) *field {
 
 func set(d *gpu.Device, f *field, want *gpu.Set, number float64, integer uint64) {
 	if f.id == fieldThrottle {
-		d.SetThrottle(integer)
+		d.SetThrottle(integer, gpu.AllThrottle) // which of them it supports, DCGM does not tell
 		return
 	}
 	for _, p := range f.points {

@@ -20,9 +20,10 @@ type card struct {
 	learnt                             bool
 	deaf                               nvml.Outcome // of the attempt to hear its Xids
 
-	memory    bool // it has told memory of its own
-	noMIG     bool // it cannot be divided
-	divided   bool // when it was last asked
+	memory    bool   // it has told memory of its own
+	reasons   uint64 // for which its clocks can be down; 0 is not known
+	noMIG     bool   // it cannot be divided
+	divided   bool   // when it was last asked
 	instances []instance
 	profile   profile
 	seen      uint64 // the newest sample of a process' load, in microseconds since 1970
@@ -104,6 +105,24 @@ func (c *card) learn() {
 		*of.text = text
 		c.learnt = c.learnt && settled(o)
 	}
+}
+
+// throttled are the reasons for which the clocks of the card can be down: all where it does not tell, and those for which they
+// were.
+func (c *card) throttled(r *reading, now uint64) uint64 {
+	if c.reasons == 0 {
+		bits, o := c.dev.SupportedEventReasons()
+		switch {
+		case r.ok(o):
+			c.reasons = bits
+		case settled(o):
+			c.reasons = gpu.AllThrottle
+		default:
+			return gpu.AllThrottle
+		}
+	}
+	c.reasons |= now
+	return c.reasons
 }
 
 // settled reports whether an outcome is for good, and not of a moment.

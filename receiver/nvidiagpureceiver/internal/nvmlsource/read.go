@@ -137,7 +137,7 @@ func (s *Source) readState(c *card, r *reading) {
 	if want.Any(gpu.ThrottleIdle, gpu.ThrottleApplicationClocks, gpu.ThrottleSoftwarePower, gpu.ThrottleHardware, gpu.ThrottleSyncBoost,
 		gpu.ThrottleSoftwareThermal, gpu.ThrottleHardwareThermal, gpu.ThrottlePowerBrake, gpu.ThrottleDisplay) && !r.over() {
 		if bits, o := dev.EventReasons(); r.ok(o) {
-			d.SetThrottle(bits)
+			d.SetThrottle(bits, c.throttled(r, bits))
 		}
 	}
 }

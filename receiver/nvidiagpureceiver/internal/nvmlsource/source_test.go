@@ -274,6 +274,37 @@ func TestInstancesComeAndGo(t *testing.T) {
 	assert.Equal(t, uint64(2), fakegputest.Stats(t).GPMSamples, "those of the GPU")
 }
 
+// Guarantees: a reason that a device cannot have is none, and not 0; all are where it does not tell which.
+func TestReasonsThatADeviceDoesNotHaveAreAbsent(t *testing.T) {
+	world := fakegpu.Server(2, 0, 0)
+	world.GPUs[0].Set("event_reasons.supported", 0x1|0x4)
+	world.GPUs[1].Remove("event_reasons.supported")
+	r := start(t, world)
+	devices := r.read()
+	has(t, devices[0], gpu.ThrottleIdle, 0)
+	has(t, devices[0], gpu.ThrottleSoftwarePower, 0)
+	hasNot(t, devices[0], gpu.ThrottleApplicationClocks, gpu.ThrottleHardware, gpu.ThrottleDisplay)
+	for p := gpu.ThrottleIdle; p <= gpu.ThrottleDisplay; p++ {
+		has(t, devices[1], p, 0)
+	}
+	r.world.GPUs[0].Set("event_reasons", 0x4|0x8)
+	r.change()
+	before := fakegputest.Stats(t).Calls
+	devices = r.read()
+	calls := fakegputest.Stats(t).Calls - before
+	has(t, devices[0], gpu.ThrottleSoftwarePower, 1)
+	has(t, devices[0], gpu.ThrottleHardware, 1)
+	hasNot(t, devices[0], gpu.ThrottleDisplay)
+	r.world.GPUs[0].Set("event_reasons", 0)
+	r.change()
+	has(t, r.read()[0], gpu.ThrottleHardware, 0)
+	r.want.Remove(gpu.ThrottleIdle, gpu.ThrottleApplicationClocks, gpu.ThrottleSoftwarePower, gpu.ThrottleHardware, gpu.ThrottleSyncBoost,
+		gpu.ThrottleSoftwareThermal, gpu.ThrottleHardwareThermal, gpu.ThrottlePowerBrake, gpu.ThrottleDisplay)
+	before = fakegputest.Stats(t).Calls
+	r.read()
+	assert.Equal(t, calls-2, fakegputest.Stats(t).Calls-before, "which they are was asked once: one call each")
+}
+
 func TestWhatMemoryWaitsForIsAState(t *testing.T) {
 	r := start(t, fakegpu.Server(1, 0, 0))
 	f := func(want gpu.State, pending, failure float64) {
