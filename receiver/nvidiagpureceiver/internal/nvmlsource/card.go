@@ -23,6 +23,7 @@ type card struct {
 	memory    bool   // it has told memory of its own
 	reasons   uint64 // for which its clocks can be down; 0 is not known
 	noMIG     bool   // it cannot be divided
+	canMIG    bool   // it has told whether it is divided
 	divided   bool   // when it was last asked
 	instances []instance
 	profile   profile

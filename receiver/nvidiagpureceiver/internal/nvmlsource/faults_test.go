@@ -139,6 +139,46 @@ func TestProfilingThatWasRefusedOnceIsAskedForAgain(t *testing.T) {
 	has(t, again(), gpu.SMActive, 0.9725)
 }
 
+// Guarantees: a GPU that says once that it has no performance monitoring, or no MIG, is not believed for ever.
+func TestWhatIsNotSupportedOnceMayBeLater(t *testing.T) {
+	world := fakegpu.H100MIG()
+	world.Fail("nvmlGpmQueryDeviceSupport", 0, 3)
+	r := start(t, world)
+	again := func(after time.Duration) []*gpu.Device {
+		r.change()
+		r.read()
+		r.later(after)
+		return r.read()
+	}
+	hasNot(t, again(time.Second)[1], gpu.SMActive)
+	r.world.Rules = nil
+	hasNot(t, again(time.Second)[1], gpu.SMActive)
+	again(askAbleAgain)
+	has(t, again(time.Second)[1], gpu.SMActive, 0.955)
+
+	r.world.Fail("nvmlDeviceGetMigMode", 0, 3)
+	devices := again(time.Second)
+	require.Len(t, devices, 5)
+	assert.True(t, devices[0].MIGEnabled)
+	assert.Equal(t, gpu.Degraded, devices[1].State)
+	r.world.Rules = nil
+	devices = again(time.Second)
+	require.Len(t, devices, 5)
+	assert.Equal(t, gpu.OK, devices[1].State)
+}
+
+// Guarantees: a counter that failed once has no other one's value: that would be a step.
+func TestAFieldThatFailedIsNotTakenFromAnotherOne(t *testing.T) {
+	world := fakegpu.Server(1, 0, 0)
+	d := &world.GPUs[0].Device
+	d.Set("nvlink.tx.bytes", 7<<40)
+	r := start(t, world)
+	has(t, r.read()[0], gpu.NVLinkTransmitted, 5<<40)
+	r.world.GPUs[0].SetExact("nvlink.data.tx", fakegpu.Blank)
+	r.change()
+	hasNot(t, r.read()[0], gpu.NVLinkTransmitted)
+}
+
 // Guarantees: of two readings closer than NVML can measure, the second has what the first one had: a timer that is early ends
 // no series.
 func TestReadingsThatAreTooCloseHaveTheSameProfiling(t *testing.T) {

@@ -9,14 +9,19 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/nvml"
 )
 
-// closest is how close two samples may be: NVML says 100 ms.
-const closest = 100 * time.Millisecond
+const (
+	// closest is how close two samples may be: NVML says 100 ms.
+	closest = 100 * time.Millisecond
+	// A device that does not have performance monitoring is asked again: it may only not have it just now.
+	askAbleAgain = 10 * time.Minute
+)
 
 // profile is GPU performance monitoring of a device: a reading tells what happened since the one before, and waits for
 // nothing. One that comes too soon after it tells the same once more.
 type profile struct {
-	known, able   bool // whether the device has it
-	refused       bool // it has, and could not sample when it was last asked, as while it is divided
+	able          bool      // the device has it
+	asked         time.Time // when it was asked for that; zero while it did not answer
+	refused       bool      // it has, and could not sample when it was last asked, as while it is divided
 	before, spare nvml.Sample
 	taken         time.Time // when before was; zero while there is none
 	has           int       // how many of the samples there are
@@ -35,14 +40,14 @@ func readProfile(s *Source, c *card, r *reading) {
 
 // read takes a sample of a GPU, or of a part of it, and tells what is between it and the last one.
 func (p *profile) read(s *Source, r *reading, card nvml.Device, part *instance) {
-	if !p.known {
+	now := s.now()
+	if !p.able && now.Sub(p.asked) >= askAbleAgain {
 		able, o := card.MeasuresPerformance()
 		if !r.ok(o) {
 			return
 		}
-		p.known, p.able = true, able
+		p.asked, p.able = now, able
 	}
-	now := s.now()
 	if !p.able {
 		return
 	}

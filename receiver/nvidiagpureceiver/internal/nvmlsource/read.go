@@ -209,8 +209,9 @@ func readFields(s *Source, c *card, r *reading) {
 	if !r.ok(c.dev.Read(&s.plan.fields)) {
 		return
 	}
+	var failed gpu.Set // what another field tells is another number
 	for i, f := range s.plan.of {
-		if r.d.Has(f.point) {
+		if r.d.Has(f.point) || failed.Has(f.point) {
 			continue
 		}
 		read := s.plan.fields.Uint
@@ -219,6 +220,9 @@ func readFields(s *Source, c *card, r *reading) {
 		}
 		switch v, o := read(i); {
 		case !r.ok(o):
+			if !settled(o) {
+				failed.Add(f.point)
+			}
 		case f.scale >= 1:
 			r.d.SetInt(f.point, v*uint64(f.scale))
 		default:
