@@ -61,7 +61,7 @@ func TestReplicasHaveGPUsThatShowWhatTheyLeak(t *testing.T) {
 		m, o := d.Memory()
 		require.Equal(t, nvml.OK, o)
 		assert.LessOrEqual(t, m.Used+m.Reserved, m.Total)
-		list, sane, o := d.Processes(nil, m.Total)
+		list, sane, o := d.Processes(nil)
 		require.Equal(t, nvml.OK, o)
 		require.True(t, sane)
 		require.Len(t, list, 1)

@@ -15,7 +15,8 @@ type Session struct {
 	handle  uintptr
 	stop    func(uintptr) int32
 	closed  bool
-	found   hierarchy // scratch: 73 kB
+	fields  map[string]uintptr // the field groups of the session, by their fields
+	found   hierarchy          // scratch: 73 kB
 }
 
 // Kind is what an entity is.
@@ -124,15 +125,33 @@ var groups atomic.Uint64
 // MaxFields is how many fields can be watched at once.
 const MaxFields = 128
 
-// Watch lets the host engine read fields of a group every so often, and keep the last values.
+// Watch lets the host engine read fields of a group every so often, and keep the last values. What is watched already can be
+// watched again, which takes in entities that are new in the group.
 func (s *Session) Watch(group Group, fields []uint16, every time.Duration) error {
-	name := fmt.Sprintf("otelcol-llm-%d-%d", time.Now().UnixNano(), groups.Add(1))
-	var id uintptr
-	if err := check("dcgmFieldGroupCreate", s.library.fieldGroupCreate(s.handle, int32(len(fields)), &fields[0], name, &id)); err != nil {
+	id, err := s.fieldGroup(fields)
+	if err != nil {
 		return err
 	}
 	keep := max(10*every, time.Minute)
 	return check("dcgmWatchFields", s.library.watchFields(s.handle, uintptr(group), id, every.Microseconds(), keep.Seconds(), 2))
+}
+
+// fieldGroup is the host engine's group of fields. It is made once a session, with which it ends: an engine has room for few.
+func (s *Session) fieldGroup(fields []uint16) (uintptr, error) {
+	of := fmt.Sprint(fields)
+	if id, made := s.fields[of]; made {
+		return id, nil
+	}
+	name := fmt.Sprintf("otelcol-llm-%d-%d", time.Now().UnixNano(), groups.Add(1))
+	var id uintptr
+	if err := check("dcgmFieldGroupCreate", s.library.fieldGroupCreate(s.handle, int32(len(fields)), &fields[0], name, &id)); err != nil {
+		return 0, err
+	}
+	if s.fields == nil {
+		s.fields = map[string]uintptr{}
+	}
+	s.fields[of] = id
+	return id, nil
 }
 
 // Update lets the host engine read now what is watched, and waits for that.

@@ -23,7 +23,7 @@
 //	process 0 compute 4242 1048576 -1 -1 50 10 0 0
 //	                                         GPU, kind, pid, bytes, GPU and compute instance (−1: none), percent of SM (−1: no
 //	                                         sample), memory, encoder and decoder
-//	rule nvmlDeviceGetTemperature 0 -1 15 0  function or *, GPU and instance (−1: all), return code, microseconds that it takes
+//	rule nvmlDeviceGetTemperature 0 -1 15 0  function or *, GPU and instance (−1: all; instance −2: none), return code, microseconds that it takes
 //	event 1 0 8 79 -1 -1                     number (grows), GPU, type, Xid, GPU and compute instance
 //
 // One process can have one fake: go-nvml ignores a second path. Values that a scenario does not give are not supported.

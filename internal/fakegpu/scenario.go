@@ -85,13 +85,16 @@ const (
 type Rule struct {
 	Function string // "*" is all of them
 	GPU      int    // All is every GPU
-	Instance int    // All is the GPU and all its instances
+	Instance int    // All is the GPU and all its instances, Whole the GPU without them
 	Return   int    // NVML's or DCGM's return code; 0 only delays
 	Delay    time.Duration
 }
 
 // All is every GPU, or every instance, of a Rule.
 const All = -1
+
+// Whole is a GPU, and none of its instances, of a Rule.
+const Whole = -2
 
 // Event happens when a scenario that has it is written and no earlier one had its Sequence or a higher one.
 type Event struct {

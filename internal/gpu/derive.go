@@ -56,13 +56,24 @@ func (s *Snapshot) Instances(at int) []*Device {
 	return s.Devices[first:last]
 }
 
-// busy is a utilization that leaves no doubt.
-const busy = 0.9
+const (
+	// busy is a utilization that leaves no doubt.
+	busy = 0.9
+	// contradictions is in how many readings profiling has to say 0 of a busy device, one after the other, to be doubted. One is
+	// nothing: work has just begun, and profiling is of the time before, or a value of DCGM's is as old as its interval.
+	contradictions = 3
+	// maxDoubted is how many devices can be doubted at once.
+	maxDoubted = 1024
+)
 
-// CheckProfiling takes profiling back that says 0 while the device is busy: after some Xid errors DCGM goes on with zeros
-// (https://github.com/NVIDIA/DCGM/issues/303). It is false then, and Implausible is set.
+// CheckProfiling takes profiling back that says 0 again and again while the device is busy: after some Xid errors DCGM goes on
+// with zeros (https://github.com/NVIDIA/DCGM/issues/303). It is false then, and Implausible is set, until profiling says more
+// or the device is idle. It is for once a reading.
 func (d *Device) CheckProfiling() bool {
-	if !(d.Float(Utilization) >= busy) || !d.Has(GraphicsActive) && !d.Has(SMActive) || d.Float(GraphicsActive)+d.Float(SMActive) > 0 {
+	if !d.Has(GraphicsActive) && !d.Has(SMActive) {
+		return true
+	}
+	if d.snapshot.contradicted(d) < contradictions {
 		return true
 	}
 	for p := range DevicePoints {
@@ -73,4 +84,18 @@ func (d *Device) CheckProfiling() bool {
 	}
 	d.Implausible = true
 	return false
+}
+
+// contradicted is in how many readings, this one included, the profiling of a device has contradicted its utilization.
+func (s *Snapshot) contradicted(d *Device) int {
+	switch load := d.Float(Utilization); {
+	case d.Float(GraphicsActive)+d.Float(SMActive) > 0, d.Has(Utilization) && load == 0:
+		delete(s.doubts, d.UUID)
+	case load >= busy && len(s.doubts) < maxDoubted:
+		if s.doubts == nil {
+			s.doubts = map[string]int{}
+		}
+		s.doubts[d.UUID]++
+	}
+	return s.doubts[d.UUID]
 }

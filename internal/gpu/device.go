@@ -119,10 +119,16 @@ func (d *Device) SetInt(p Point, v uint64) {
 	}
 }
 
-// SetThrottle sets the reasons for which clocks are down from NVML's and DCGM's bits.
-func (d *Device) SetThrottle(bits uint64) {
+// AllThrottle are the bits of all reasons for which clocks can be down.
+const AllThrottle = 1<<(ThrottleDisplay-ThrottleIdle+1) - 1
+
+// SetThrottle sets the reasons for which clocks are down from NVML's and DCGM's bits. Those that the device does not support are
+// none, and not 0.
+func (d *Device) SetThrottle(bits, supported uint64) {
 	for p := ThrottleIdle; p <= ThrottleDisplay; p++ {
-		d.SetInt(p, bits>>(p-ThrottleIdle)&1)
+		if at := p - ThrottleIdle; supported>>at&1 != 0 {
+			d.SetInt(p, bits>>at&1)
+		}
 	}
 }
 

@@ -84,7 +84,7 @@ func TestAMIGInstanceHasNothingThatMIGDoesNotSupport(t *testing.T) {
 func TestEveryReasonOfThrottlingIsABit(t *testing.T) {
 	var s Snapshot
 	d := s.Add()
-	d.SetThrottle(0x1 | 0x40)
+	d.SetThrottle(0x1|0x40, AllThrottle)
 	for p := ThrottleIdle; p <= ThrottleDisplay; p++ {
 		want := uint64(0)
 		if p == ThrottleIdle || p == ThrottleHardwareThermal {
@@ -189,13 +189,22 @@ func TestMemoryOfNoProcessOfADividedGPU(t *testing.T) {
 	assert.False(t, whole.Has(MemoryUnattributed), "what one instance does not know, the whole cannot")
 }
 
-// Guarantees: profiling that says 0 of a device that is busy is not told; of an idle one it is; report 13.
+// Guarantees: profiling that says 0 of a device that is busy, reading after reading, is not told; of an idle one it is; and one
+// reading that contradicts itself is no reason to doubt; report 13.
 func TestProfilingIsHeldAgainstTheUtilization(t *testing.T) {
+	var s Snapshot
 	f := func(utilization, graphics, sm float64, believed bool) {
 		t.Helper()
-		var s Snapshot
+		s.Reset()
+		other := s.Add()
+		other.UUID = "GPU-2"
+		other.Set(Utilization, 1)
+		other.Set(SMActive, 0.5)
 		d := s.Add()
-		d.Set(Utilization, utilization)
+		d.UUID = "GPU-1"
+		if utilization >= 0 {
+			d.Set(Utilization, utilization)
+		}
 		d.Set(GraphicsActive, graphics)
 		d.Set(SMActive, sm)
 		d.Set(TensorActive, 0)
@@ -204,12 +213,29 @@ func TestProfilingIsHeldAgainstTheUtilization(t *testing.T) {
 		assert.Equal(t, believed, d.Has(TensorActive))
 		assert.Equal(t, !believed, d.Implausible)
 		assert.Equal(t, !believed, s.Refused[Implausible] == 3)
+		assert.True(t, other.Has(SMActive))
 	}
-	f(1, 0, 0, false)
-	f(1, 0, 0.2, true)
-	f(1, 0.9, 0, true)
+	for range 3 { // work begins, and ends
+		f(1, 0, 0, true)
+		f(1, 0, 0, true)
+		f(1, 0, 0.2, true)
+		f(1, 0, 0, true)
+		f(1, 0.9, 0, true)
+		f(1, 0, 0, true)
+		f(0, 0, 0, true)
+	}
+	f(1, 0, 0, true)
 	f(0.5, 0, 0, true)
+	f(1, 0, 0, true)
+	f(1, 0, 0, false)
+	f(1, 0, 0, false)
+	f(0.5, 0, 0, false)
+	f(-1, 0, 0, false) // the utilization was not read
+	f(0.5, 0, 0.1, true)
+	f(1, 0, 0, true)
+	assert.Len(t, s.doubts, 1)
 	f(0, 0, 0, true)
+	assert.Empty(t, s.doubts)
 }
 
 func TestASnapshotThatIsReusedRemembersNothing(t *testing.T) {

@@ -2,7 +2,7 @@
 
 package gpu
 
-// Snapshot is what a Source knows at a moment. It is filled anew for each reading and keeps its memory.
+// Snapshot is what a Source knows at a moment. It is filled anew for each reading, and keeps its memory and what it doubts.
 type Snapshot struct {
 	// Driver is the version of the driver, e.g. "590.48.01"; empty where it is not known.
 	Driver string
@@ -13,7 +13,8 @@ type Snapshot struct {
 	// Refused counts what was not taken, by Reason.
 	Refused [Reasons]int64
 
-	spare []*Device
+	spare  []*Device
+	doubts map[string]int // readings in which the profiling of a device, by its UUID, contradicted its utilization
 }
 
 // Reset empties the snapshot for another reading.

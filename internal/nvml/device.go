@@ -67,16 +67,18 @@ type Memory struct {
 	HasReserved           bool
 }
 
-// Memory asks for the memory, with the part that is reserved where the driver knows it (R510).
+// Memory asks for the memory, with the part that is reserved where the driver knows it (R510). Which of the two it tells stays:
+// a step in what is used, because the one failed once, would be one in what is leaked.
 func (d Device) Memory() (Memory, Outcome) {
 	if d.lib.has[fnMemory2] {
 		m, ret := d.dev.GetMemoryInfo_v2()
-		switch outcome(ret) {
-		case OK:
+		o := outcome(ret)
+		if o == OK {
+			d.lib.tellsReserved.Store(true)
 			return checked(Memory{m.Total, m.Used, m.Reserved, true})
-		case Lost, Over:
-			return Memory{}, outcome(ret)
-		default: // as of a driver that has the function but not this structure
+		}
+		if !unknownStructure(ret) || d.lib.tellsReserved.Load() {
+			return Memory{}, o
 		}
 	}
 	if !d.lib.has[fnMemory1] {
@@ -87,6 +89,16 @@ func (d Device) Memory() (Memory, Outcome) {
 		return Memory{}, o
 	}
 	return checked(Memory{Total: m.Total, Used: m.Used})
+}
+
+// unknownStructure reports whether an answer is that of a driver that has a function but not this structure of it.
+func unknownStructure(ret nvml.Return) bool {
+	switch ret {
+	case nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_ARGUMENT_VERSION_MISMATCH:
+		return true
+	default:
+		return false
+	}
 }
 
 func checked(m Memory) (Memory, Outcome) {
@@ -203,6 +215,17 @@ func (d Device) EventReasons() (uint64, Outcome) {
 	}
 	if d.lib.has[fnThrottleReasons] {
 		return of64(d.dev.GetCurrentClocksThrottleReasons())
+	}
+	return 0, Absent
+}
+
+// SupportedEventReasons are the bits of EventReasons that the device can have.
+func (d Device) SupportedEventReasons() (uint64, Outcome) {
+	if d.lib.has[fnSupportedEventReasons] {
+		return of64(d.dev.GetSupportedClocksEventReasons())
+	}
+	if d.lib.has[fnSupportedThrottleReasons] {
+		return of64(d.dev.GetSupportedClocksThrottleReasons())
 	}
 	return 0, Absent
 }

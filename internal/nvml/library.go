@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/NVIDIA/go-nvml/pkg/dl"
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -24,8 +25,11 @@ type Library struct {
 	api    nvml.Interface
 	has    [functions]bool
 	driver string
-	// scrambles says that this driver must not be asked for processes.
+	// scrambles says that this driver must be asked for processes by second, and not by go-nvml.
 	scrambles bool
+	second    [len(lists)]secondVersion
+	// tellsReserved says that the driver has told memory with the part that is reserved.
+	tellsReserved atomic.Bool
 }
 
 // go-nvml binds functions for the whole process. So one of its libraries serves everybody here, and counts who has it open. The
@@ -62,6 +66,9 @@ func Open(path string) (*Library, error) {
 		if version, ret := l.api.SystemGetDriverVersion(); ret == nvml.SUCCESS {
 			l.driver, l.scrambles = version, scramblesProcesses(version)
 		}
+	}
+	if l.scrambles {
+		l.second = findSecondVersions(path)
 	}
 	return l, nil
 }

@@ -154,7 +154,7 @@ func TestAnOldDriverIsReadUnderItsOwnNames(t *testing.T) {
 	bits, o := d.EventReasons()
 	assert.Equal(t, OK, o)
 	assert.Equal(t, uint64(4), bits)
-	list, sane, o := d.Processes(nil, m.Total)
+	list, sane, o := d.Processes(nil)
 	assert.Equal(t, OK, o)
 	assert.True(t, sane)
 	assert.Equal(t, []Process{{11327, 2690646016, NoInstance, NoInstance}, {11328, 1616904192, NoInstance, NoInstance}, {11345, 16452157440, NoInstance, NoInstance}}, list)
@@ -201,7 +201,7 @@ func everything(l *Library, d Device) map[string]Outcome {
 	fields.Add(82, 0)
 	out["fields"] = d.Read(&fields)
 	_, out["field"] = fields.Uint(0)
-	_, _, out["processes"] = d.Processes(nil, 0)
+	_, _, out["processes"] = d.Processes(nil)
 	_, out["loads"] = d.ProcessLoads(0)
 	_, out["mig"] = d.MIGEnabled()
 	_, out["instances"] = d.MaxInstances()
@@ -283,21 +283,100 @@ func TestAFieldHasTheOutcomeOfItsOwn(t *testing.T) {
 func TestScrambledProcessesAreRefused(t *testing.T) {
 	world := fakegpu.Server(1, 20, 4000)
 	world.WideProcesses = true
-	l, d := open(t, world)
-	list, sane, o := d.Processes(nil, 85520809984)
+	_, d := open(t, world)
+	list, sane, o := d.Processes(nil)
 	assert.Equal(t, OK, o)
 	assert.False(t, sane)
 	assert.Empty(t, list)
+}
 
-	// Of the drivers that are known to do that, it is not even asked: they write beyond the memory that they are given.
-	l.scrambles = true
-	before := fakegputest.Stats(t).Calls
-	_, sane, _ = d.Processes(nil, 0)
-	assert.False(t, sane)
-	assert.Equal(t, before, fakegputest.Stats(t).Calls)
+// Guarantees: report 8: of a driver that is known to write beyond the memory that it is given, the processes are told all the
+// same, by the version of the call that is as it should be.
+func TestADriverThatScramblesProcessesIsAskedOtherwise(t *testing.T) {
+	world := fakegpu.Server(1, 20, 4000)
+	world.Driver, world.WideProcesses = "535.54.03", true
+	world.GPUs[0].Processes[3].Kind = fakegpu.Graphics
+	_, d := open(t, world)
+	list, sane, o := d.Processes(nil)
+	assert.Equal(t, OK, o)
+	assert.True(t, sane)
+	require.Len(t, list, 20)
+	assert.Contains(t, list, Process{4003, 512 << 20, NoInstance, NoInstance})
+	assert.Contains(t, list, Process{4019, 512 << 20, NoInstance, NoInstance})
+
+	world.Fail("nvmlDeviceGetComputeRunningProcesses_v2", 0, 15)
+	fakegputest.Change(t, world)
+	_, _, o = d.Processes(nil)
+	assert.Equal(t, Lost, o)
+
 	for driver, want := range map[string]bool{"535.43.02": true, "535.86.10": true, "535.98": false, "535.104.05": false, "530.30.02": false, "": false, "545": false} {
 		assert.Equal(t, want, scramblesProcesses(driver), driver)
 	}
+}
+
+// Guarantees: a list that is not told is no empty one: then nobody knows the processes.
+func TestAListOfProcessesThatIsNotToldLeavesNoneKnown(t *testing.T) {
+	world := fakegpu.H100()
+	_, d := open(t, world)
+	f := func(want Outcome, kind string, code int) {
+		t.Helper()
+		world.Rules = nil
+		world.Fail("nvmlDeviceGet"+kind+"RunningProcesses_v3", 0, code)
+		fakegputest.Change(t, world)
+		list, sane, o := d.Processes(nil)
+		assert.Equal(t, want, o, "%s %d", kind, code)
+		assert.True(t, sane)
+		assert.Equal(t, want == OK, len(list) == 3)
+	}
+	for _, code := range []int{4, 6, 10} {
+		f(Absent, "Compute", code)
+		f(Absent, "Graphics", code)
+		f(Absent, "MPSCompute", code)
+	}
+	f(Failed, "Compute", 999)
+	f(Failed, "MPSCompute", 999)
+	f(Unsupported, "Compute", 3)
+	f(OK, "Graphics", 3)
+	f(OK, "MPSCompute", 3)
+}
+
+func TestADriverWithoutTheListOfProcessesTellsNone(t *testing.T) {
+	if !fakegputest.InChild(t, symbols[fnCompute]...) {
+		return
+	}
+	_, d := open(t, fakegpu.H100())
+	_, _, o := d.Processes(nil)
+	assert.Equal(t, Absent, o)
+}
+
+// Guarantees: what is reserved is not in what is used from one moment to the next: only a driver that does not know the
+// structure is asked for the other one.
+func TestAFailureDoesNotChangeWhatIsUsed(t *testing.T) {
+	world := fakegpu.H100()
+	fail := func(code int) { world.Rules = nil; world.Fail("nvmlDeviceGetMemoryInfo_v2", 0, code) }
+	fail(13)
+	_, d := open(t, world)
+	f := func(want Outcome, reserved bool) {
+		t.Helper()
+		fakegputest.Change(t, world)
+		m, o := d.Memory()
+		assert.Equal(t, want, o)
+		assert.Equal(t, reserved, m.HasReserved)
+	}
+	for _, code := range []int{2, 3, 13, 25} { // R510 before it was finished: NVIDIA/nvidia-settings#78
+		fail(code)
+		f(OK, false)
+	}
+	fail(999)
+	f(Failed, false)
+	fail(4)
+	f(Absent, false)
+	world.Rules = nil
+	f(OK, true)
+	fail(2)
+	f(Failed, false)
+	fail(3)
+	f(Unsupported, false)
 }
 
 func TestAProcessOfSeveralKindsIsOne(t *testing.T) {
@@ -310,14 +389,10 @@ func TestAProcessOfSeveralKindsIsOne(t *testing.T) {
 		process(fakegpu.Graphics, 3, 7), process(fakegpu.Compute, 4, fakegpu.Blank),
 	}
 	_, d := open(t, world)
-	list, sane, o := d.Processes(nil, 1000)
+	list, sane, o := d.Processes(nil)
 	assert.Equal(t, OK, o)
 	assert.True(t, sane)
 	assert.ElementsMatch(t, []Process{{1, 100, NoInstance, NoInstance}, {2, 50, NoInstance, NoInstance}, {3, 7, NoInstance, NoInstance}, {4, UnknownMemory, NoInstance, NoInstance}}, list)
-
-	// Memory that the device does not have is no memory of a process.
-	_, sane, _ = d.Processes(nil, 99)
-	assert.False(t, sane)
 }
 
 func TestIdleProcessesAreNoError(t *testing.T) {

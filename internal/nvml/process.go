@@ -4,8 +4,6 @@ package nvml
 
 import (
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
@@ -23,47 +21,51 @@ type Process struct {
 	GPUInstance, ComputeInstance uint32 // or NoInstance
 }
 
-// Processes adds to list those that compute on the device, those that draw on it, and those that use it by way of MPS: each
-// once, though a process can be of several kinds. ok is false when the answer contradicts itself, as when the driver writes
-// another structure than the header has: then nothing was added, since none of it can be believed.
-func (d Device) Processes(list []Process, total uint64) (_ []Process, ok bool, o Outcome) {
-	if d.lib.scrambles {
-		return list, false, OK
-	}
-	first := len(list)
-	found := Absent
-	for _, kind := range [...]struct {
-		fn  function
-		get func(nvml.Device) ([]nvml.ProcessInfo, nvml.Return)
-	}{
-		{fnCompute, nvml.Device.GetComputeRunningProcesses},
-		{fnGraphics, nvml.Device.GetGraphicsRunningProcesses},
-		{fnMPS, nvml.Device.GetMPSComputeRunningProcesses},
-	} {
-		if !d.lib.has[kind.fn] {
-			continue
-		}
-		infos, o := d.processes(kind.get)
-		switch o {
-		case OK:
-			found = OK
-		case Unsupported, Absent:
-			continue
-		default:
-			return list[:first], true, o
-		}
-		for i := range infos {
-			if !plausible(&infos[i], total) {
-				return list[:first], false, OK
-			}
-			list = add(list, first, &infos[i])
-		}
-	}
-	return list, true, found
+// lists are those in which a driver tells processes. All of them have the first one. A driver or a device that does not have one
+// of the others has no processes of that kind.
+var lists = [...]struct {
+	fn     function
+	newest func(nvml.Device) ([]nvml.ProcessInfo, nvml.Return)
+	second string // the symbol of its version 2
+}{
+	{fnCompute, nvml.Device.GetComputeRunningProcesses, "nvmlDeviceGetComputeRunningProcesses_v2"},
+	{fnGraphics, nvml.Device.GetGraphicsRunningProcesses, "nvmlDeviceGetGraphicsRunningProcesses_v2"},
+	{fnMPS, nvml.Device.GetMPSComputeRunningProcesses, "nvmlDeviceGetMPSComputeRunningProcesses_v2"},
 }
 
-func (d Device) processes(get func(nvml.Device) ([]nvml.ProcessInfo, nvml.Return)) (infos []nvml.ProcessInfo, o Outcome) {
+// Processes adds to list those that compute on the device, those that draw on it, and those that use it by way of MPS: each
+// once, though a process can be of several kinds. They are all of them or none: where one of the lists is not told, nothing is
+// added, and the outcome is that list's. sane is false when the answer contradicts itself, as when the driver writes another
+// structure than the header has: then nothing was added, since none of it can be believed.
+func (d Device) Processes(list []Process) (_ []Process, sane bool, o Outcome) {
+	first := len(list)
+	for i := range lists {
+		infos, o := d.processes(i)
+		if i > 0 && (o == Unsupported || !d.lib.has[lists[i].fn]) {
+			continue
+		}
+		if o != OK {
+			return list[:first], true, o
+		}
+		for j := range infos {
+			if !plausible(&infos[j]) {
+				return list[:first], false, OK
+			}
+			list = add(list, first, &infos[j])
+		}
+	}
+	return list, true, OK
+}
+
+func (d Device) processes(which int) (infos []nvml.ProcessInfo, o Outcome) {
 	defer survive(&o)
+	if !d.lib.has[lists[which].fn] {
+		return nil, Absent
+	}
+	get := lists[which].newest
+	if d.lib.scrambles {
+		get = d.lib.second[which].get
+	}
 	infos, ret := get(d.dev)
 	return infos, outcome(ret)
 }
@@ -87,20 +89,10 @@ const (
 	maxInstance = 64
 )
 
-// plausible reports whether a record can be one of a process. total is the memory of the device, 0 where it is not known.
-func plausible(info *nvml.ProcessInfo, total uint64) bool {
+// plausible reports whether a record can be one of a process. Its memory is for who knows how much there is.
+func plausible(info *nvml.ProcessInfo) bool {
 	instance := func(id uint32) bool { return id < maxInstance || id == NoInstance }
-	memory := info.UsedGpuMemory == UnknownMemory || total == 0 || info.UsedGpuMemory <= total
-	return info.Pid != 0 && info.Pid <= maxPID && memory && instance(info.GpuInstanceId) && instance(info.ComputeInstanceId)
-}
-
-// scramblesProcesses reports whether a driver is one of those that write records of processes longer than the header has,
-// beyond the memory that they were given: 535.43 to 535.86. It must not be asked.
-func scramblesProcesses(driver string) bool {
-	major, rest, _ := strings.Cut(driver, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	n, err := strconv.Atoi(minor)
-	return major == "535" && err == nil && n >= 43 && n < 98
+	return info.Pid != 0 && info.Pid <= maxPID && instance(info.GpuInstanceId) && instance(info.ComputeInstanceId)
 }
 
 // ProcessLoad is the share of the device that a process had lately, in percent, not checked; its time is in microseconds since

@@ -319,6 +319,11 @@ func TestReport13ProfilingThatReadsZero(t *testing.T) {
 		zero = append(zero, everywhere(fmt.Sprintf("%s%d", fakegpu.RuleField, field), fakegpu.Zero))
 	}
 	r.change(func(w *fakegpu.Scenario) { w.Rules = zero })
+	for range 2 { // that can be a job that has just begun
+		r.scrape()
+		assert.Equal(t, []string{of + "0"}, r.series("nvidia.gpu.sm.active"))
+		assert.Empty(t, r.eventNames())
+	}
 	r.scrape()
 	assert.Equal(t, []string{of + "ended"}, r.series("nvidia.gpu.sm.active"))
 	assert.Equal(t, []string{eventProfilingStopped}, r.eventNames())

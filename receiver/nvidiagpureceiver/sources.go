@@ -29,7 +29,7 @@ func newSource(cfg *Config, log *zap.Logger) gpu.Source {
 	// An engine inside of this process is not begun unasked: it has threads and modules of its own, and whoever has one on the
 	// machine could not profile any more.
 	dcgm.Embedded = cfg.DCGMLibrary != ""
-	return autosource.New(newNVML(cfg, log), dcgmsource.New(dcgm), tellsOfDCGM(log))
+	return autosource.New(newNVML(cfg, log), dcgmsource.New(dcgm), cfg.RetryInterval, tellsOfDCGM(log))
 }
 
 func newNVML(cfg *Config, log *zap.Logger) gpu.Source {

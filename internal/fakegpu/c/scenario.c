@@ -226,7 +226,7 @@ const struct rule *world_rule(const struct world *w, const char *function, int g
     for (int i = 0; i < w->rule_count; i++) {
         const struct rule *r = &w->rules[i];
         if (r->gpu != -1 && r->gpu != gpu) continue;
-        if (r->mig != -1 && r->mig != mig) continue;
+        if (r->mig == -2 ? mig != -1 : r->mig != -1 && r->mig != mig) continue;
         if (strcmp(r->function, "*") == 0 || strcmp(r->function, function) == 0) return r;
     }
     return NULL;

@@ -16,21 +16,21 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
 )
 
-const (
-	// again is how often a DCGM that is not there is looked for.
-	again = time.Minute
-	// patience is Source.Patience outside of tests.
-	patience = 500 * time.Millisecond
-)
+// patience is Source.Patience outside of tests.
+const patience = 500 * time.Millisecond
 
 // errSlow is why a DCGM that does not answer is not asked.
 var errSlow = fmt.Errorf("DCGM does not answer within %s", patience)
+
+// errHeld is the error of a closing that DCGM does not let happen yet. One that runs in this process has handles of its own.
+var errHeld = fmt.Errorf("%w: its session is closed when it does", errSlow)
 
 // Source asks two others.
 type Source struct {
 	nvml, dcgm gpu.Source
 	now        func() time.Time
-	told       func(error) // why DCGM is not asked; nil when it is
+	again      time.Duration // how often a DCGM that is not there is looked for
+	told       func(error)   // why DCGM is not asked; nil when it is
 
 	// Patience is how long a reading, an opening or a closing waits for DCGM. Only tests change it.
 	Patience time.Duration
@@ -52,10 +52,10 @@ type result struct {
 	err           error
 }
 
-// New returns a source that is not open. told hears why DCGM is not asked, each time that it was looked for, and nil when it
-// is.
-func New(nvml, dcgm gpu.Source, told func(error)) *Source {
-	return &Source{nvml: nvml, dcgm: dcgm, now: time.Now, told: told, Patience: patience}
+// New returns a source that is not open. A DCGM that is not there is looked for every so often. told hears why it is not asked,
+// each time that it was looked for, and nil when it is.
+func New(nvml, dcgm gpu.Source, again time.Duration, told func(error)) *Source {
+	return &Source{nvml: nvml, dcgm: dcgm, now: time.Now, again: again, told: told, Patience: patience}
 }
 
 // Open opens NVML, which must be there, and DCGM, which need not.
@@ -68,7 +68,7 @@ func (s *Source) Open(ctx context.Context, events func(gpu.Event)) error {
 	return nil
 }
 
-// Close closes both.
+// Close closes both. Where DCGM does not answer, NVML is closed all the same, and the error says so.
 func (s *Source) Close() error {
 	s.asked = false
 	if before := s.away; before == nil || !s.closing {
@@ -80,7 +80,10 @@ func (s *Source) Close() error {
 		})
 		s.closing = true
 	}
-	done, _ := s.wait(context.Background(), s.Patience)
+	done, back := s.wait(context.Background(), s.Patience)
+	if !back {
+		done.err = errHeld
+	}
 	return errors.Join(done.err, s.nvml.Close())
 }
 
@@ -127,7 +130,7 @@ func (s *Source) ask(ctx context.Context, want *gpu.Set) bool {
 		if now.Before(s.next) {
 			return false
 		}
-		s.next = now.Add(again)
+		s.next = now.Add(s.again)
 	}
 	var points gpu.Set
 	if want != nil {

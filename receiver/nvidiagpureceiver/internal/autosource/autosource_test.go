@@ -71,6 +71,8 @@ func (p *plain) Read(_ context.Context, want *gpu.Set, s *gpu.Snapshot) error {
 	return nil
 }
 
+const again = 10 * time.Second
+
 type rig struct {
 	*Source
 	nvml, dcgm *plain
@@ -84,7 +86,7 @@ func newRig(t *testing.T) *rig {
 		nvml: &plain{value: 0.25, instance: "MIG-1"}, dcgm: &plain{value: 0.75, instance: "MIG-GPU-1/3/0", knowsProfiled: true},
 		clock: time.Unix(1_700_000_000, 0),
 	}
-	r.Source = New(r.nvml, r.dcgm, func(err error) { r.told = append(r.told, err) })
+	r.Source = New(r.nvml, r.dcgm, again, func(err error) { r.told = append(r.told, err) })
 	r.now = func() time.Time { return r.clock }
 	r.Patience = time.Hour // only what hangs is not waited for, however slow the machine is
 	t.Cleanup(func() { assert.NoError(t, r.Close()) })
@@ -155,6 +157,9 @@ func TestProfilingThatIsNotBelievedFallsBack(t *testing.T) {
 	r := newRig(t)
 	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
 	r.dcgm.value = 0
+	assert.Equal(t, [2]float64{0, 0}, r.read(t, all...), "a job has just begun, or its profiling is late")
+	assert.Equal(t, [2]float64{0, 0}, r.read(t, all...))
+	assert.False(t, r.s.Devices[0].Implausible)
 	assert.Equal(t, [2]float64{-1, 0}, r.read(t, all...), "nothing is known of the GPU; an instance has no utilization to hold it against")
 	assert.True(t, r.s.Devices[0].Implausible)
 	assert.Equal(t, int64(1), r.s.Refused[gpu.Implausible])
@@ -189,10 +194,12 @@ func TestAHostEngineThatHangsStopsNothing(t *testing.T) {
 
 	r.dcgm.hang = make(chan struct{}) // nobody has DCGM now
 	r.Patience = time.Millisecond
-	require.NoError(t, r.Close())
+	require.ErrorIs(t, r.Close(), errHeld)
+	assert.Zero(t, r.nvml.open, "it does not keep NVML's handles")
+	require.ErrorIs(t, r.Close(), errHeld, "nor is it forgotten")
 	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
 	assert.Equal(t, [2]float64{0.25, 0.25}, r.read(t, all...))
-	require.NoError(t, r.Close())
+	require.ErrorIs(t, r.Close(), errHeld)
 	r.Patience = time.Hour
 	close(r.dcgm.hang)
 	require.NoError(t, r.Open(t.Context(), func(gpu.Event) {}))
@@ -213,7 +220,7 @@ func TestAHostEngineOutOfReachStopsNothing(t *testing.T) {
 		assert.Equal(t, [2]float64{0.25, 0.25}, r.read(t, all...))
 	}
 	r.Patience = time.Millisecond
-	require.NoError(t, r.Close())
+	require.ErrorIs(t, r.Close(), errHeld)
 	close(r.dcgm.hang)
 }
 

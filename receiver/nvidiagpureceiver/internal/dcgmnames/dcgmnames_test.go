@@ -43,7 +43,7 @@ func t4(s *gpu.Snapshot) *gpu.Device {
 	d.SetInt(gpu.MemoryLimit, 15109<<20)
 	d.SetInt(gpu.MemoryUsage, 126734) // 0.000008 of it
 	d.SetInt(gpu.MemoryReserved, 0)
-	d.SetThrottle(1)
+	d.SetThrottle(1, gpu.AllThrottle)
 	return d
 }
 
@@ -250,7 +250,7 @@ func TestTheTableIsComplete(t *testing.T) {
 func TestClocksThatAreDownSayWhyInBits(t *testing.T) {
 	var s gpu.Snapshot
 	d := s.Add()
-	d.SetThrottle(0x4 | 0x80 | 0x100)
+	d.SetThrottle(0x4|0x80|0x100, gpu.AllThrottle)
 	for i := range Table {
 		if Table[i].Name == "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS" {
 			v, ok := Table[i].Value(d)

@@ -5,6 +5,7 @@ package dcgmsource
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/internal/dcgm"
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
@@ -44,6 +45,7 @@ func (s *Source) identify() error {
 	if err := s.session.Latest(entities, gpuIdentity, true, &s.values); err != nil {
 		return err
 	}
+	s.setClock()
 	s.gpus = s.gpus[:0]
 	for _, e := range entities {
 		d := device{entity: e, who: gpu.Device{Index: int(e.ID), Minor: -1}}
@@ -55,6 +57,21 @@ func (s *Source) identify() error {
 		s.gpus = append(s.gpus, d) // one that is lost from the start, too, though it cannot be named
 	}
 	return s.identifyParts()
+}
+
+// setClock takes the time of the host engine from values that it has just read. A second is no difference: it read them a little
+// ago, and clocks are never quite the same.
+func (s *Source) setClock() {
+	var newest int64
+	for i := range s.values.Len() {
+		if v := s.values.At(i); v.Status() == nil {
+			newest = max(newest, v.Time())
+		}
+	}
+	s.ahead = 0
+	if ahead := time.Duration(newest - s.now().UnixNano()); newest > 0 && ahead.Abs() > time.Second {
+		s.ahead = ahead
+	}
 }
 
 func (s *Source) learn(d *gpu.Device, v dcgm.Value) {

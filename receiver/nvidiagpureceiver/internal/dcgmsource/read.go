@@ -5,7 +5,6 @@ package dcgmsource
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -26,19 +25,19 @@ const askAgain = 10 * time.Second
 type reading struct {
 	want         *gpu.Set
 	s            *gpu.Snapshot
-	now          int64
+	now          int64 // by the host engine's clock
 	fresh, stale int
 }
 
 // Read fills a snapshot.
-func (s *Source) Read(_ context.Context, want *gpu.Set, to *gpu.Snapshot) error {
+func (s *Source) Read(ctx context.Context, want *gpu.Set, to *gpu.Snapshot) error {
 	if s.session == nil {
 		return errors.New("not open")
 	}
 	if err := s.follow(); err != nil {
 		return err
 	}
-	r := &reading{want: want, s: to, now: s.now().UnixNano()}
+	r := &reading{want: want, s: to, now: s.now().Add(s.ahead).UnixNano()}
 	to.Driver = s.driver
 	s.whole, s.pieces = s.whole[:0], s.pieces[:0]
 	for i := range s.gpus {
@@ -70,10 +69,14 @@ func (s *Source) Read(_ context.Context, want *gpu.Set, to *gpu.Snapshot) error 
 			s.take(r, s.values.At(i))
 		}
 	}
-	if r.stale > 0 && r.fresh == 0 {
-		return fmt.Errorf("%w: %d of them", errStale, r.stale)
+	switch {
+	case r.fresh > 0 || r.stale == 0:
+		return nil
+	case *want == s.opts.Points:
+		return errStale
 	}
-	return nil
+	var all gpu.Snapshot // perhaps it is only these that are not renewed
+	return s.Read(ctx, &s.opts.Points, &all)
 }
 
 // follow identifies the devices anew when they are divided otherwise than before. Where there are others, the session has to
@@ -216,7 +219,7 @@ func (s *Source) field(id uint16) *field {
 
 func set(d *gpu.Device, f *field, want *gpu.Set, number float64, integer uint64) {
 	if f.id == fieldThrottle {
-		d.SetThrottle(integer)
+		d.SetThrottle(integer, gpu.AllThrottle) // which of them it supports, DCGM does not tell
 		return
 	}
 	for _, p := range f.points {
@@ -239,5 +242,5 @@ func (s *Source) heard(d *gpu.Device, v dcgm.Value) {
 		return
 	}
 	s.xids[d.UUID] = v.Time()
-	s.events(gpu.Event{Time: v.Time(), Kind: gpu.Xid, UUID: d.UUID, Code: code})
+	s.events(gpu.Event{Time: v.Time() - int64(s.ahead), Kind: gpu.Xid, UUID: d.UUID, Code: code})
 }

@@ -42,7 +42,8 @@ type Source struct {
 
 	session *dcgm.Session // nil while it is not open
 	events  func(gpu.Event)
-	opened  int64
+	opened  int64         // in the host engine's time
+	ahead   time.Duration // of its clock before ours; negative where it is behind
 	gpus    []device
 	askAt   time.Time // when those that could not say who they are are asked again
 	driver  string
@@ -67,22 +68,23 @@ type field struct {
 
 // The fields that say something about a device itself.
 const (
-	fieldDriver     = 1
-	fieldName       = 50
-	fieldIndex      = 52
-	fieldSerial     = 53
-	fieldUUID       = 54
-	fieldMinor      = 55
-	fieldPCI        = 57
-	fieldMIG        = 67
-	fieldVisible    = 68 // how CUDA names it: the UUID of an instance
-	fieldVBIOS      = 85
-	fieldThrottle   = 112
-	fieldMemory     = 250
-	fieldXid        = 230
-	firstProfiling  = 1001
-	staleIntervals  = 3
-	clockDifference = 2 * time.Second // of a host engine elsewhere
+	fieldDriver    = 1
+	fieldName      = 50
+	fieldIndex     = 52
+	fieldSerial    = 53
+	fieldUUID      = 54
+	fieldMinor     = 55
+	fieldPCI       = 57
+	fieldMIG       = 67
+	fieldVisible   = 68 // how CUDA names it: the UUID of an instance
+	fieldVBIOS     = 85
+	fieldThrottle  = 112
+	fieldMemory    = 250
+	fieldXid       = 230
+	firstProfiling = 1001
+	staleIntervals = 3
+	// A host engine reads a little late, and its clock can drift apart from ours.
+	clockDifference = 2 * time.Second
 )
 
 // New returns a source that is not open.
@@ -109,7 +111,7 @@ func fieldsOf(points gpu.Set) (fields []field) {
 }
 
 // Open begins a session.
-func (s *Source) Open(_ context.Context, events func(gpu.Event)) error {
+func (s *Source) Open(ctx context.Context, events func(gpu.Event)) error {
 	library, err := dcgm.Load(s.opts.Library)
 	if err != nil {
 		return gpu.Unavailable(err)
@@ -117,10 +119,24 @@ func (s *Source) Open(_ context.Context, events func(gpu.Event)) error {
 	if s.session, err = s.connect(library); err != nil {
 		return gpu.Unavailable(err)
 	}
-	s.events, s.opened, s.xids = events, s.now().UnixNano(), map[string]int64{}
+	s.events, s.xids = events, map[string]int64{}
 	s.askAt = s.now().Add(askAgain)
-	if err := errors.Join(s.identify(), s.watch()); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return errors.Join(err, s.Close())
+	}
+	return nil
+}
+
+// begin finds out what there is and has it watched. A host engine that does not renew its values is as good as none.
+func (s *Source) begin(ctx context.Context) error {
+	began := s.now()
+	if err := errors.Join(s.identify(), s.watch()); err != nil {
+		return err
+	}
+	s.opened = began.Add(s.ahead).UnixNano()
+	var first gpu.Snapshot
+	if err := s.Read(ctx, &s.opts.Points, &first); err != nil {
+		return gpu.Unavailable(err)
 	}
 	return nil
 }

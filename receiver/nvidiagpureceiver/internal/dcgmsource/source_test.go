@@ -3,6 +3,7 @@
 package dcgmsource
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -170,6 +171,22 @@ func TestInstancesComeAndGo(t *testing.T) {
 	assert.False(t, r.s.Devices[0].MIGEnabled)
 }
 
+// Guarantees: a GPU can be divided otherwise as often as one likes: nothing is left in the host engine each time.
+func TestDivisionsAreFollowedForEver(t *testing.T) {
+	r := newRig(t, fakegpu.H100(), nil)
+	r.open()
+	session := r.session
+	for range 50 {
+		r.change(func(w *fakegpu.Scenario) { *w = *fakegpu.H100MIG() })
+		require.NoError(t, r.read())
+		require.Len(t, r.s.Devices, 5)
+		assert.True(t, r.s.Devices[1].Has(gpu.SMActive))
+		r.change(func(w *fakegpu.Scenario) { *w = *fakegpu.H100() })
+		require.NoError(t, r.read())
+	}
+	assert.Same(t, session, r.session)
+}
+
 func TestOnlyWhatIsWantedIsTold(t *testing.T) {
 	r := newRig(t, fakegpu.H100(), nil)
 	r.open()
@@ -232,8 +249,60 @@ func TestStaleValuesAreNotTold(t *testing.T) {
 	assert.True(t, r.s.Devices[0].Has(gpu.Power))
 	assert.Equal(t, int64(1), r.s.Refused[gpu.Stale])
 
-	r.now = func() time.Time { return time.Now().Add(time.Hour) }
-	assert.ErrorIs(t, r.read(), errStale)
+	var want gpu.Set
+	want.Add(gpu.Utilization)
+	r.s.Reset()
+	require.NoError(t, r.Read(t.Context(), &want, &r.s), "that nothing of what is wanted now is renewed is not the end")
+	assert.Equal(t, int64(1), r.s.Refused[gpu.Stale])
+
+	r.change(func(w *fakegpu.Scenario) { w.Rules = allStale() })
+	require.ErrorIs(t, r.Read(t.Context(), &want, &r.s), errStale)
+	require.ErrorIs(t, r.read(), errStale)
+
+	// Another session with the same host engine is no better: it is not available until it is.
+	require.NoError(t, r.Close())
+	for range 3 {
+		err := r.Open(t.Context(), nil)
+		require.ErrorIs(t, err, errStale)
+		require.ErrorIs(t, err, gpu.ErrUnavailable)
+	}
+	r.change(func(w *fakegpu.Scenario) { w.Rules = nil })
+	r.open()
+	require.NoError(t, r.read())
+	assert.True(t, r.s.Devices[0].Has(gpu.Utilization))
+}
+
+// allStale lets the host engine renew nothing that is watched.
+func allStale() (rules []fakegpu.Rule) {
+	for _, f := range fieldsOf(everything()) {
+		rules = append(rules, rule(fmt.Sprintf("dcgm.%d", f.id), fakegpu.NotRenewed))
+	}
+	return rules
+}
+
+// Scenario: the host engine's clock is an hour before or behind ours. Guarantees: its values are as old as they are, and events
+// are in our time.
+func TestAHostEngineHasAClockOfItsOwn(t *testing.T) {
+	f := func(t *testing.T, ahead time.Duration) {
+		r := newRig(t, fakegpu.H100(), nil)
+		r.now = func() time.Time { return time.Now().Add(-ahead) }
+		r.open()
+		require.NoError(t, r.read())
+		assert.True(t, r.s.Devices[0].Has(gpu.Utilization))
+		assert.Zero(t, r.s.Refused[gpu.Stale])
+		r.events = nil
+		r.change(func(w *fakegpu.Scenario) { // one that no other test has had
+			w.Events = []fakegpu.Event{{Sequence: uint64(time.Now().UnixNano()), Type: 8, Data: 79, GPUInstance: fakegpu.NoInstance, ComputeInstance: fakegpu.NoInstance}}
+		})
+		require.NoError(t, r.read())
+		require.Len(t, r.events, 1)
+		assert.InDelta(t, r.now().UnixNano(), r.events[0].Time, float64(time.Minute))
+
+		r.now = func() time.Time { return time.Now().Add(-ahead).Add(2 * time.Minute) }
+		require.ErrorIs(t, r.read(), errStale)
+	}
+	t.Run("before", func(t *testing.T) { f(t, time.Hour) })
+	t.Run("behind", func(t *testing.T) { f(t, -time.Hour) })
 }
 
 // Guarantees: a GPU that is lost is told to be, and its neighbour reports on; report 14.

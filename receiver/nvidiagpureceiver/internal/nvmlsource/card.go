@@ -20,8 +20,11 @@ type card struct {
 	learnt                             bool
 	deaf                               nvml.Outcome // of the attempt to hear its Xids
 
-	noMIG     bool // it cannot be divided
-	divided   bool // when it was last asked
+	memory    bool   // it has told memory of its own
+	reasons   uint64 // for which its clocks can be down; 0 is not known
+	noMIG     bool   // it cannot be divided
+	canMIG    bool   // it has told whether it is divided
+	divided   bool   // when it was last asked
 	instances []instance
 	profile   profile
 	seen      uint64 // the newest sample of a process' load, in microseconds since 1970
@@ -105,6 +108,24 @@ func (c *card) learn() {
 	}
 }
 
+// throttled are the reasons for which the clocks of the card can be down: all where it does not tell, and those for which they
+// were.
+func (c *card) throttled(r *reading, now uint64) uint64 {
+	if c.reasons == 0 {
+		bits, o := c.dev.SupportedEventReasons()
+		switch {
+		case r.ok(o):
+			c.reasons = bits
+		case settled(o):
+			c.reasons = gpu.AllThrottle
+		default:
+			return gpu.AllThrottle
+		}
+	}
+	c.reasons |= now
+	return c.reasons
+}
+
 // settled reports whether an outcome is for good, and not of a moment.
 func settled(o nvml.Outcome) bool { return o <= nvml.Absent }
 
@@ -118,6 +139,11 @@ func (s *Source) card(uuid string) *card {
 	c := &card{uuid: uuid}
 	s.cards = append(s.cards, c)
 	return c
+}
+
+// profiled reports whether a measurement of the card, or of a part of it, is under way.
+func (c *card) profiled() bool {
+	return c.profile.has > 0 || slices.ContainsFunc(c.instances, func(at instance) bool { return at.profile.has > 0 })
 }
 
 // release gives back what belongs to the session.

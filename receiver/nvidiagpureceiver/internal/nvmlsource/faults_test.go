@@ -33,6 +33,7 @@ func TestAGPUThatIsLostFromTheStartIsThere(t *testing.T) {
 		r.world.Rules = nil
 		r.change()
 		r.later(firstReopening)
+		r.read()
 		devices = r.read()
 		require.Len(t, devices, 8)
 		assert.Equal(t, r.world.GPUs[3].UUID, devices[3].UUID)
@@ -43,6 +44,7 @@ func TestAGPUThatIsLostFromTheStartIsThere(t *testing.T) {
 		r.change()
 		assert.Len(t, r.read(), 8)
 		r.later(lastReopening)
+		r.read()
 		devices = r.read()
 		require.Len(t, devices, 8)
 		assert.Equal(t, r.world.GPUs[3].UUID, devices[3].UUID)
@@ -55,6 +57,145 @@ func TestAGPUThatIsLostFromTheStartIsThere(t *testing.T) {
 	f("nvmlDeviceGetHandleByIndex_v2", 999)
 	f("nvmlDeviceGetUUID", 15)
 	f("*", 28)
+}
+
+// Scenario: a GPU is lost for an hour, and its neighbour works on. Guarantees: of the neighbour, no profiling is missing,
+// whatever the interval, and no Xid; the library is opened anew ever more seldom.
+func TestALostGPUCostsItsNeighbourNothing(t *testing.T) {
+	f := func(t *testing.T, every time.Duration, cheap int) {
+		r := start(t, fakegpu.Server(2, 0, 0))
+		everything, often := r.want, groups(gpu.Cheap)
+		r.read()
+		r.world.Fail("*", 1, 15)
+		opened, openings := r.lib, 0
+		r.patience = time.Millisecond
+		readings, xids := int(time.Hour/every), 0
+		for i := range readings {
+			if i%max(1, readings/100) == 0 {
+				r.world.Xid(0, 31)
+				xids++
+				r.change()
+			}
+			r.want = often
+			for range cheap {
+				r.later(every / time.Duration(cheap+1))
+				r.read()
+			}
+			r.want = everything
+			r.later(every / time.Duration(cheap+1))
+			devices := r.read()
+			require.Equal(t, gpu.Lost, devices[1].State)
+			has(t, devices[0], gpu.SMActive, 0.9725)
+			if r.lib != opened {
+				opened = r.lib
+				openings++
+			}
+		}
+		assert.Len(t, r.told(xids), xids)
+		assert.Less(t, openings, 13)
+		assert.Greater(t, openings, 5)
+	}
+	t.Run("1s", func(t *testing.T) { f(t, time.Second, 0) })
+	t.Run("60s", func(t *testing.T) { f(t, time.Minute, 5) })
+}
+
+// Scenario: another GPU has the place of one that is lost. Guarantees: that is no reason to open the library again and again.
+func TestAPlaceThatIsTakenIsNoReturn(t *testing.T) {
+	world := fakegpu.Server(2, 0, 0)
+	r := start(t, world)
+	r.world.Fail("*", 0, 15)
+	r.change()
+	r.read()
+	r.later(firstReopening)
+	r.read()
+	r.world.Rules, r.world.GPUs[0] = nil, r.world.GPUs[1]
+	r.change()
+	opened := r.lib
+	r.later(askAgain)
+	r.read()
+	assert.Same(t, opened, r.lib)
+}
+
+// Guarantees: profiling that could not be sampled once is asked for again, and not only in the next session.
+func TestProfilingThatWasRefusedOnceIsAskedForAgain(t *testing.T) {
+	r := start(t, fakegpu.Server(1, 0, 0))
+	again := func() *gpu.Device {
+		r.change()
+		r.later(time.Second)
+		return r.read()[0]
+	}
+	again()
+	has(t, again(), gpu.SMActive, 0.9725)
+	r.world.Fail("nvmlGpmSampleGet", 0, 3)
+	for range 3 {
+		hasNot(t, again(), gpu.SMActive)
+	}
+	r.world.Rules = nil
+	hasNot(t, again(), gpu.SMActive)
+	has(t, again(), gpu.SMActive, 0.9725)
+	r.world.Fail("nvmlGpmSampleGet", 0, 999)
+	hasNot(t, again(), gpu.SMActive)
+	r.world.Rules = nil
+	has(t, again(), gpu.SMActive, 0.9725)
+}
+
+// Guarantees: a GPU that says once that it has no performance monitoring, or no MIG, is not believed for ever.
+func TestWhatIsNotSupportedOnceMayBeLater(t *testing.T) {
+	world := fakegpu.H100MIG()
+	world.Fail("nvmlGpmQueryDeviceSupport", 0, 3)
+	r := start(t, world)
+	again := func(after time.Duration) []*gpu.Device {
+		r.change()
+		r.read()
+		r.later(after)
+		return r.read()
+	}
+	hasNot(t, again(time.Second)[1], gpu.SMActive)
+	r.world.Rules = nil
+	hasNot(t, again(time.Second)[1], gpu.SMActive)
+	again(askAbleAgain)
+	has(t, again(time.Second)[1], gpu.SMActive, 0.955)
+
+	r.world.Fail("nvmlDeviceGetMigMode", 0, 3)
+	devices := again(time.Second)
+	require.Len(t, devices, 5)
+	assert.True(t, devices[0].MIGEnabled)
+	assert.Equal(t, gpu.Degraded, devices[1].State)
+	r.world.Rules = nil
+	devices = again(time.Second)
+	require.Len(t, devices, 5)
+	assert.Equal(t, gpu.OK, devices[1].State)
+}
+
+// Guarantees: a counter that failed once has no other one's value: that would be a step.
+func TestAFieldThatFailedIsNotTakenFromAnotherOne(t *testing.T) {
+	world := fakegpu.Server(1, 0, 0)
+	d := &world.GPUs[0].Device
+	d.Set("nvlink.tx.bytes", 7<<40)
+	r := start(t, world)
+	has(t, r.read()[0], gpu.NVLinkTransmitted, 5<<40)
+	r.world.GPUs[0].SetExact("nvlink.data.tx", fakegpu.Blank)
+	r.change()
+	hasNot(t, r.read()[0], gpu.NVLinkTransmitted)
+}
+
+// Guarantees: of two readings closer than NVML can measure, the second has what the first one had: a timer that is early ends
+// no series.
+func TestReadingsThatAreTooCloseHaveTheSameProfiling(t *testing.T) {
+	r := start(t, fakegpu.Server(1, 0, 0))
+	now := time.Now()
+	r.now = func() time.Time { return now }
+	r.read()
+	for _, ms := range []time.Duration{100, 97, 103, 20, 100} {
+		now = now.Add(ms * time.Millisecond)
+		has(t, r.read()[0], gpu.SMActive, 0.9725)
+	}
+	now = now.Add(time.Millisecond)
+	r.want = gpu.Set{}
+	r.want.Add(gpu.TensorActive)
+	d := r.read()[0]
+	has(t, d, gpu.TensorActive, 0.7175)
+	hasNot(t, d, gpu.SMActive)
 }
 
 func TestTheOnlyGPUMayBeLost(t *testing.T) {
@@ -86,6 +227,7 @@ func TestAGPUThatIsAddedIsFound(t *testing.T) {
 	list("0000:00:0a.0")
 	assert.Len(t, r.read(), 1)
 	r.later(r.opts.Look)
+	assert.Len(t, r.read(), 1, "behind this reading")
 	assert.Len(t, r.read(), 2)
 }
 

@@ -18,14 +18,17 @@ func (s *Source) readInstances(c *card, r *reading, into *gpu.Snapshot) {
 	}
 	divided, o := c.dev.MIGEnabled()
 	n := 0
-	if r.ok(o) && divided {
+	if r.ok(o) {
+		c.canMIG = true
+	}
+	if o == nvml.OK && divided {
 		n, o = c.dev.MaxInstances()
 		r.ok(o)
 	}
 	switch {
 	case r.over():
 		return
-	case !settled(o):
+	case !settled(o), o == nvml.Unsupported && c.canMIG:
 		r.d.MIGEnabled = c.divided
 		for i := range c.instances {
 			if c.instances[i].uuid != "" {

@@ -33,7 +33,7 @@ type metered struct {
 
 // readRates tells what was measured last. The first reading starts the measurements.
 func readRates(s *Source, c *card, r *reading) {
-	if r.d.Has(gpu.PCIeReceiveRate) || r.d.Has(gpu.PCIeTransmitRate) || c.profile.able {
+	if r.d.Has(gpu.PCIeReceiveRate) || r.d.Has(gpu.PCIeTransmitRate) || c.profile.able && !c.profile.refused {
 		return
 	}
 	if s.meter == nil {

@@ -14,7 +14,7 @@ func (s *Source) readProcesses(c *card, r *reading) {
 	if !s.plan.processes || r.over() {
 		return
 	}
-	list, sane, o := c.dev.Processes(s.list[:0], r.d.Int(gpu.MemoryLimit))
+	list, sane, o := c.dev.Processes(s.list[:0])
 	s.list = list
 	switch {
 	case !r.ok(o):
@@ -36,12 +36,27 @@ func (s *Source) readProcesses(c *card, r *reading) {
 			if d == nil {
 				d = r.d
 			}
-			d.AddProcess(list[i].PID).Memory = list[i].Memory
+			addProcess(d, &list[i])
 		}
 	}
 	if s.plan.utilization && r.d.Known && len(r.d.Processes) > 0 && !r.over() {
 		s.readLoads(c, r)
 	}
+}
+
+// addProcess adds a process to the device that it runs on. Memory that the device does not have is not the process', whose
+// neighbours are as they are.
+func addProcess(d *gpu.Device, p *nvml.Process) {
+	most := d.Int(gpu.MemoryLimit)
+	if most == 0 {
+		most = uint64(gpu.Rows[gpu.ProcessMemory].Max)
+	}
+	memory := p.Memory
+	if memory > most && memory != nvml.UnknownMemory {
+		d.Refuse(gpu.OutOfRange)
+		memory = gpu.Unknown
+	}
+	d.AddProcess(p.PID).Memory = memory
 }
 
 // readProcessesOfInstances asks each part by itself.
@@ -57,7 +72,7 @@ func (s *Source) readProcessesOfInstances(c *card, whole *reading) {
 			continue
 		}
 		r := reading{d: at.device}
-		list, sane, o := at.dev.Processes(s.list[:0], at.device.Int(gpu.MemoryLimit))
+		list, sane, o := at.dev.Processes(s.list[:0])
 		s.list = list
 		switch {
 		case !r.ok(o):
@@ -68,7 +83,7 @@ func (s *Source) readProcessesOfInstances(c *card, whole *reading) {
 		default:
 			at.device.Known = true
 			for j := range list {
-				at.device.AddProcess(list[j].PID).Memory = list[j].Memory
+				addProcess(at.device, &list[j])
 			}
 		}
 		whole.end = max(whole.end, r.end)

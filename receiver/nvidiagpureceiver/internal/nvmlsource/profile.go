@@ -9,16 +9,29 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/nvml"
 )
 
-// closest is how close two samples may be: NVML says 100 ms.
-const closest = 100 * time.Millisecond
+const (
+	// closest is how close two samples may be: NVML says 100 ms.
+	closest = 100 * time.Millisecond
+	// A device that does not have performance monitoring is asked again: it may only not have it just now.
+	askAbleAgain = 10 * time.Minute
+)
 
 // profile is GPU performance monitoring of a device: a reading tells what happened since the one before, and waits for
-// nothing.
+// nothing. One that comes too soon after it tells the same once more.
 type profile struct {
-	known, able   bool // whether the device has it
+	able          bool      // the device has it
+	asked         time.Time // when it was asked for that; zero while it did not answer
+	refused       bool      // it has, and could not sample when it was last asked, as while it is divided
 	before, spare nvml.Sample
 	taken         time.Time // when before was; zero while there is none
 	has           int       // how many of the samples there are
+	told          []measured
+}
+
+// measured is a point and what was measured of it last.
+type measured struct {
+	point gpu.Point
+	value float64
 }
 
 func readProfile(s *Source, c *card, r *reading) {
@@ -27,27 +40,35 @@ func readProfile(s *Source, c *card, r *reading) {
 
 // read takes a sample of a GPU, or of a part of it, and tells what is between it and the last one.
 func (p *profile) read(s *Source, r *reading, card nvml.Device, part *instance) {
-	if !p.known {
+	now := s.now()
+	if !p.able && now.Sub(p.asked) >= askAbleAgain {
 		able, o := card.MeasuresPerformance()
 		if !r.ok(o) {
 			return
 		}
-		p.known, p.able = true, able
+		p.asked, p.able = now, able
 	}
-	now := s.now()
-	if !p.able || now.Sub(p.taken) < closest || !p.allocate(s, r) {
+	if !p.able {
 		return
 	}
+	if now.Sub(p.taken) < closest {
+		p.tell(s, r)
+		return
+	}
+	if !p.allocate(s, r) {
+		return
+	}
+	p.told = p.told[:0]
 	var o nvml.Outcome
 	if part == nil {
 		o = p.spare.Take(card)
 	} else {
 		o = p.spare.TakeInstance(card, part.gpu)
 	}
+	p.refused = o == nvml.Unsupported
 	if !r.ok(o) {
-		if o == nvml.Unsupported {
-			p.free()
-			p.known = true // not able, and not asked again
+		if p.refused {
+			p.taken = time.Time{} // what it was then and what it will be are not compared
 		}
 		return
 	}
@@ -58,7 +79,17 @@ func (p *profile) read(s *Source, r *reading, card nvml.Device, part *instance) 
 	}
 	for i, point := range s.plan.gpmOf {
 		if v, o := s.plan.gpm.Value(i); r.ok(o) {
-			r.d.Set(point, gpu.Rows[point].GPM.In(v))
+			p.told = append(p.told, measured{point, gpu.Rows[point].GPM.In(v)})
+		}
+	}
+	p.tell(s, r)
+}
+
+// tell tells what was measured last.
+func (p *profile) tell(s *Source, r *reading) {
+	for i := range p.told {
+		if s.plan.want.Has(p.told[i].point) {
+			r.d.Set(p.told[i].point, p.told[i].value)
 		}
 	}
 }

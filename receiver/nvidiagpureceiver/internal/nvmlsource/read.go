@@ -137,7 +137,7 @@ func (s *Source) readState(c *card, r *reading) {
 	if want.Any(gpu.ThrottleIdle, gpu.ThrottleApplicationClocks, gpu.ThrottleSoftwarePower, gpu.ThrottleHardware, gpu.ThrottleSyncBoost,
 		gpu.ThrottleSoftwareThermal, gpu.ThrottleHardwareThermal, gpu.ThrottlePowerBrake, gpu.ThrottleDisplay) && !r.over() {
 		if bits, o := dev.EventReasons(); r.ok(o) {
-			d.SetThrottle(bits)
+			d.SetThrottle(bits, c.throttled(r, bits))
 		}
 	}
 }
@@ -177,20 +177,25 @@ func readTemperature(s *Source, c *card, r *reading) {
 	}
 }
 
-func readMemory(_ *Source, c *card, r *reading) { r.memory(c.dev) }
+// readMemory reads that of a GPU. One that does not support the question, and never did, has none of its own.
+func readMemory(_ *Source, c *card, r *reading) {
+	o := r.memory(c.dev)
+	c.memory = c.memory || o == nvml.OK
+	r.d.Unified = o == nvml.Unsupported && !c.memory
+}
 
-// memory reads that of a GPU or of an instance. A GPU that does not support the question has none of its own.
-func (r *reading) memory(dev nvml.Device) {
+// memory reads that of a GPU or of an instance.
+func (r *reading) memory(dev nvml.Device) nvml.Outcome {
 	m, o := dev.Memory()
 	if !r.ok(o) {
-		r.d.Unified = o == nvml.Unsupported && !r.d.MIG()
-		return
+		return o
 	}
 	r.d.SetInt(gpu.MemoryLimit, m.Total)
 	r.d.SetInt(gpu.MemoryUsage, m.Used)
 	if m.HasReserved {
 		r.d.SetInt(gpu.MemoryReserved, m.Reserved)
 	}
+	return nvml.OK
 }
 
 func readUtilization(_ *Source, c *card, r *reading) {
@@ -204,8 +209,9 @@ func readFields(s *Source, c *card, r *reading) {
 	if !r.ok(c.dev.Read(&s.plan.fields)) {
 		return
 	}
+	var failed gpu.Set // what another field tells is another number
 	for i, f := range s.plan.of {
-		if r.d.Has(f.point) {
+		if r.d.Has(f.point) || failed.Has(f.point) {
 			continue
 		}
 		read := s.plan.fields.Uint
@@ -214,6 +220,9 @@ func readFields(s *Source, c *card, r *reading) {
 		}
 		switch v, o := read(i); {
 		case !r.ok(o):
+			if !settled(o) {
+				failed.Add(f.point)
+			}
 		case f.scale >= 1:
 			r.d.SetInt(f.point, v*uint64(f.scale))
 		default:

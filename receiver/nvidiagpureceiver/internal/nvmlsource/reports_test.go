@@ -149,6 +149,29 @@ func TestReport8ScrambledProcessesAreNotBelieved(t *testing.T) {
 	has(t, d, gpu.MemoryUsage, 20780679168)
 }
 
+// Scenario: the driver tells of one process more memory than there is. Guarantees: that is refused, and nothing else.
+func TestReport8MemoryThatIsNotThereIsNoProcess(t *testing.T) {
+	world := fakegpu.Server(1, 2, 4000)
+	world.GPUs[0].Processes[1].Memory = 85520809984 + 1
+	r := start(t, world)
+	f := func() {
+		t.Helper()
+		d := r.read()[0]
+		assert.True(t, d.Known)
+		require.Len(t, d.Processes, 2)
+		assert.Equal(t, uint64(512<<20), d.Process(4000).Memory)
+		assert.Equal(t, uint64(gpu.Unknown), d.Process(4001).Memory)
+		assert.Equal(t, int64(1), r.snapshot.Refused[gpu.OutOfRange])
+		hasNot(t, d, gpu.MemoryUnattributed)
+	}
+	f()
+	r.want = gpu.Set{} // then nobody knows how much there is
+	r.want.Add(gpu.ProcessMemory)
+	r.world.GPUs[0].Processes[1].Memory = 1 << 60
+	r.change()
+	f()
+}
+
 // Report 9 (dask/distributed#8739, nvtop#256): the utilization of a divided GPU is shown as 0.
 func TestReport9ADividedGPUHasNoUtilizationButThatOfItsInstances(t *testing.T) {
 	r := start(t, fakegpu.H100MIG())
@@ -177,7 +200,7 @@ func TestReport10APartWithoutMemoryOfItsOwnIsUnified(t *testing.T) {
 	has(t, d, gpu.Utilization, 1)
 	assert.Len(t, d.Processes, 3)
 
-	// Memory that we may not see, or that could not be read now, is none of the host's.
+	// Memory that we may not see, or that could not be read now, is none of the host's. Nor is that of a GPU that has told its own.
 	*r.world = *fakegpu.H100()
 	for _, code := range []int{4, 999} {
 		r.world.Rules = nil
@@ -188,6 +211,13 @@ func TestReport10APartWithoutMemoryOfItsOwnIsUnified(t *testing.T) {
 		assert.False(t, d.Unified)
 		hasNot(t, d, gpu.MemoryLimit)
 	}
+	r.world.Rules = nil
+	r.change()
+	has(t, r.read()[0], gpu.MemoryLimit, 85520809984)
+	r.world.Fail("nvmlDeviceGetMemoryInfo_v2", 0, 3)
+	r.world.Fail("nvmlDeviceGetMemoryInfo", 0, 3)
+	r.change()
+	assert.False(t, r.read()[0].Unified)
 }
 
 // Report 12 (dcgm-exporter#569): idle GPUs vanish.
@@ -263,9 +293,10 @@ func TestALostGPUThatWasResetComesBack(t *testing.T) {
 	assert.Equal(t, one, states())
 	assert.Same(t, opened, r.lib, "not at every reading")
 	r.later(firstReopening)
-	assert.Equal(t, one, states(), "the handle cannot be had, but it was seen")
+	assert.Equal(t, one, states())
 	assert.NotSame(t, opened, r.lib)
 	opened = r.lib
+	assert.Equal(t, one, states(), "the handle cannot be had, but it was seen")
 	r.later(firstReopening)
 	assert.Equal(t, one, states())
 	assert.Same(t, opened, r.lib, "ever more seldom")
@@ -273,7 +304,8 @@ func TestALostGPUThatWasResetComesBack(t *testing.T) {
 	r.world.Rules = nil
 	r.change()
 	assert.Equal(t, one, states(), "its handle is of no session")
-	r.later(firstReopening)
+	r.later(askAgain)
+	states()
 	assert.Equal(t, make([]bool, 4), states())
 	r.world.Xid(1, 79)
 	r.change()
@@ -293,6 +325,14 @@ func TestReport16MemoryOfNoProcessIsASeriesOfItsOwn(t *testing.T) {
 	r.world.GPUs[0].Set("memory.used", 20780679168+10<<30)
 	r.change()
 	has(t, r.read()[0], gpu.MemoryUnattributed, 20780679168+10<<30-held)
+
+	// A list that may not be seen is no empty one.
+	r.world.Fail("nvmlDeviceGetComputeRunningProcesses_v3", 0, 4)
+	r.change()
+	d = r.read()[0]
+	assert.False(t, d.Known)
+	hasNot(t, d, gpu.MemoryUnattributed)
+	r.world.Rules = nil
 
 	// Of one the driver does not tell the memory: then nobody knows.
 	r.world.GPUs[0].Processes[0].Memory = fakegpu.Blank

@@ -15,9 +15,12 @@ import (
 )
 
 const (
-	// A lost device makes us open the library anew: soon, then ever more seldom.
+	// A lost device makes us open the library anew: soon, then ever more seldom, since the Xids of the others that happen in
+	// that moment are heard by nobody.
 	firstReopening = 10 * time.Second
-	lastReopening  = time.Minute
+	lastReopening  = 10 * time.Minute
+	// A device without a handle is asked for one so often: that costs the others nothing.
+	askAgain = 10 * time.Second
 )
 
 // errOver is the error of a session that the driver has ended.
@@ -59,6 +62,7 @@ type Source struct {
 
 	reopenAt    time.Time // zero while no device is lost
 	reopenAfter time.Duration
+	askAt       time.Time // when devices without a handle are asked for one
 
 	listed []string // in Listing
 	lookAt time.Time
@@ -86,7 +90,7 @@ func (s *Source) begin(ctx context.Context) error {
 		return err
 	}
 	s.listed = s.gpusListed()
-	s.lookAt = s.now().Add(s.opts.Look)
+	s.lookAt, s.askAt = s.now().Add(s.opts.Look), s.now().Add(askAgain)
 	lib, err := nvml.Open(s.opts.Library)
 	if errors.Is(err, nvml.ErrUnavailable) {
 		return gpu.Unavailable(err)
@@ -123,16 +127,16 @@ func (s *Source) tellDeaf() {
 	}
 }
 
-// end gives everything back but what is known of the devices.
+// end gives everything back but what is known of the devices. Xids are heard until the last moment.
 func (s *Source) end() error {
 	if s.lib == nil {
 		return nil
 	}
-	s.watcher.stop()
 	s.meter.stop()
 	for _, c := range s.cards {
 		c.release()
 	}
+	s.watcher.stop()
 	err := s.lib.Close()
 	s.lib, s.watcher, s.meter = nil, nil, nil
 	return err
@@ -150,10 +154,6 @@ func (s *Source) Read(ctx context.Context, want *gpu.Set, into *gpu.Snapshot) er
 	if s.lib == nil {
 		return errClosed
 	}
-	s.look()
-	if err := s.reopen(ctx); err != nil {
-		return err
-	}
 	into.Driver = s.lib.Driver()
 	s.plan.make(want)
 	var lost, over, answered bool
@@ -170,7 +170,8 @@ func (s *Source) Read(ctx context.Context, want *gpu.Set, into *gpu.Snapshot) er
 		return errOver
 	}
 	s.schedule(lost)
-	return nil
+	s.look()
+	return s.reopen(ctx)
 }
 
 // driverIsGone asks what is about no single GPU: the answers of one may be its own trouble.
@@ -179,8 +180,14 @@ func (s *Source) driverIsGone() bool {
 	return o == nvml.Over
 }
 
-// look has the library opened anew when a GPU is listed that was not before.
+// look has the library opened anew when a GPU is listed that was not before, or one can be had again.
 func (s *Source) look() {
+	if !s.reopenAt.IsZero() && !s.now().Before(s.askAt) {
+		s.askAt = s.now().Add(askAgain)
+		if slices.ContainsFunc(s.cards, s.isBack) {
+			s.reopenAt = s.now()
+		}
+	}
 	if s.opts.Listing == "" || s.now().Before(s.lookAt) {
 		return
 	}
@@ -190,6 +197,19 @@ func (s *Source) look() {
 	if slices.ContainsFunc(s.listed, func(name string) bool { return !slices.Contains(was, name) }) {
 		s.reopenAt = s.now()
 	}
+}
+
+// isBack reports whether a GPU that had no handle when the library was opened has one now, and is none of the others.
+func (s *Source) isBack(c *card) bool {
+	if c.here {
+		return false
+	}
+	dev, o := s.lib.Device(c.index)
+	if o != nvml.OK {
+		return false
+	}
+	uuid, o := dev.UUID()
+	return o == nvml.OK && !slices.ContainsFunc(s.cards, func(other *card) bool { return other.here && other.uuid == uuid })
 }
 
 // gpusListed are the names in Listing; none where it is not there.
@@ -218,14 +238,24 @@ func (s *Source) schedule(lost bool) {
 	}
 }
 
-// reopen opens the library anew when it is time for that.
+// reopen opens the library anew when it is time for that. It does so behind a reading, and begins the next measurement at once,
+// so that the profiling of those that are well has no gap.
 func (s *Source) reopen(ctx context.Context) error {
 	if s.reopenAt.IsZero() || s.now().Before(s.reopenAt) {
 		return nil
 	}
 	s.reopenAt = time.Time{}
+	profiled := slices.ContainsFunc(s.cards, (*card).profiled)
 	if err := s.end(); err != nil {
 		return err
 	}
-	return s.begin(ctx)
+	if err := s.begin(ctx); err != nil || !profiled {
+		return err
+	}
+	s.plan.make(&gpu.Profiled)
+	var nobodys gpu.Snapshot
+	for _, c := range s.cards {
+		s.readCard(c, &nobodys)
+	}
+	return nil
 }

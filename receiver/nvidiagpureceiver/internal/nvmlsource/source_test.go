@@ -229,15 +229,26 @@ func TestProcessesOfADividedGPUStandAtTheirInstances(t *testing.T) {
 		assert.Equal(t, uint64(5<<20), devices[3].Process(77).Memory)
 	}
 	f()
-	// Who is not privileged asks each instance.
-	r.world.Rules = append(r.world.Rules, fakegpu.Rule{Function: "nvmlDeviceGetComputeRunningProcesses_v3", GPU: 0, Instance: fakegpu.All, Return: 4})
-	for _, name := range []string{"Graphics", "MPSCompute"} {
-		r.world.Rules = append(r.world.Rules, fakegpu.Rule{Function: "nvmlDeviceGet" + name + "RunningProcesses_v3", GPU: 0, Instance: fakegpu.All, Return: 4})
+	// Who is not privileged asks each instance. That only one of the lists is refused changes nothing.
+	refuse := func(instance int, kinds ...string) {
+		r.world.Rules = nil
+		for _, kind := range kinds {
+			r.world.Rules = append(r.world.Rules, fakegpu.Rule{Function: "nvmlDeviceGet" + kind + "RunningProcesses_v3", GPU: 0, Instance: instance, Return: 4})
+		}
+		r.change()
 	}
-	r.change()
-	devices := r.read()
-	assert.False(t, devices[1].Known, "who may see nothing knows nothing")
-	assert.Empty(t, devices[1].Processes)
+	refuse(fakegpu.Whole, "Compute", "Graphics", "MPSCompute")
+	f()
+	refuse(fakegpu.Whole, "Compute")
+	f()
+	for _, kinds := range [][]string{{"Compute"}, {"Compute", "Graphics", "MPSCompute"}} {
+		refuse(fakegpu.All, kinds...)
+		for _, d := range r.read() {
+			assert.False(t, d.Known, "who may see nothing knows nothing")
+			assert.Empty(t, d.Processes)
+			hasNot(t, d, gpu.MemoryUnattributed)
+		}
+	}
 }
 
 // Guarantees: instances that come, go, or change places are read as they are, and keep nothing of others.
@@ -271,6 +282,37 @@ func TestInstancesComeAndGo(t *testing.T) {
 	require.Len(t, devices, 1)
 	assert.False(t, devices[0].MIGEnabled)
 	assert.Equal(t, uint64(2), fakegputest.Stats(t).GPMSamples, "those of the GPU")
+}
+
+// Guarantees: a reason that a device cannot have is none, and not 0; all are where it does not tell which.
+func TestReasonsThatADeviceDoesNotHaveAreAbsent(t *testing.T) {
+	world := fakegpu.Server(2, 0, 0)
+	world.GPUs[0].Set("event_reasons.supported", 0x1|0x4)
+	world.GPUs[1].Remove("event_reasons.supported")
+	r := start(t, world)
+	devices := r.read()
+	has(t, devices[0], gpu.ThrottleIdle, 0)
+	has(t, devices[0], gpu.ThrottleSoftwarePower, 0)
+	hasNot(t, devices[0], gpu.ThrottleApplicationClocks, gpu.ThrottleHardware, gpu.ThrottleDisplay)
+	for p := gpu.ThrottleIdle; p <= gpu.ThrottleDisplay; p++ {
+		has(t, devices[1], p, 0)
+	}
+	r.world.GPUs[0].Set("event_reasons", 0x4|0x8)
+	r.change()
+	before := fakegputest.Stats(t).Calls
+	devices = r.read()
+	calls := fakegputest.Stats(t).Calls - before
+	has(t, devices[0], gpu.ThrottleSoftwarePower, 1)
+	has(t, devices[0], gpu.ThrottleHardware, 1)
+	hasNot(t, devices[0], gpu.ThrottleDisplay)
+	r.world.GPUs[0].Set("event_reasons", 0)
+	r.change()
+	has(t, r.read()[0], gpu.ThrottleHardware, 0)
+	r.want.Remove(gpu.ThrottleIdle, gpu.ThrottleApplicationClocks, gpu.ThrottleSoftwarePower, gpu.ThrottleHardware, gpu.ThrottleSyncBoost,
+		gpu.ThrottleSoftwareThermal, gpu.ThrottleHardwareThermal, gpu.ThrottlePowerBrake, gpu.ThrottleDisplay)
+	before = fakegputest.Stats(t).Calls
+	r.read()
+	assert.Equal(t, calls-2, fakegputest.Stats(t).Calls-before, "which they are was asked once: one call each")
 }
 
 func TestWhatMemoryWaitsForIsAState(t *testing.T) {
