@@ -62,6 +62,7 @@ func (r *rig) bench(b *testing.B) {
 		if err := r.engine.scrape(b.Context(), 1<<gpu.Groups-1); err != nil {
 			b.Fatal(err)
 		}
+		r.send(b.Context())
 	}
 	b.ReportMetric(float64(points), "points")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(points), "ns/point")

@@ -65,6 +65,7 @@ type engine struct {
 	guard    gpuwatch.Watcher // nil: nobody is told
 	resolver *workload.Resolver
 	pods     *workload.Pods
+	handoff  handoff
 
 	// mu guards what the source's events meet the readings in. It is not held while something is sent or read.
 	mu       sync.Mutex
@@ -76,7 +77,7 @@ type engine struct {
 	signals chan os.Signal
 	stop    context.CancelFunc // nil before Start
 	reader  sync.WaitGroup     // run
-	others  sync.WaitGroup     // telling, watch
+	others  sync.WaitGroup     // telling, handing on, watch
 }
 
 // instance is what the Collector sees: one for each signal.
@@ -91,6 +92,7 @@ func (i instance) Start(ctx context.Context, host component.Host) error {
 func newEngine(set receiver.Settings, cfg *Config) (*engine, error) {
 	e := &engine{
 		cfg: cfg, set: set, log: set.Logger, now: time.Now, overdue: overdue, signals: make(chan os.Signal, 1),
+		handoff: newHandoff(),
 	}
 	e.source = newSource(cfg, set.Logger)
 	var errs [2]error
@@ -118,6 +120,7 @@ func (e *engine) Start(_ context.Context, host component.Host) error {
 	}
 	e.reader.Go(func() { e.run(running) })
 	e.others.Go(func() { e.outbox.Run(running) })
+	e.others.Go(func() { e.handOn(running) })
 	e.others.Go(func() { e.watch(running) })
 	return nil
 }
@@ -190,7 +193,7 @@ func (e *engine) run(ctx context.Context) {
 			e.close()
 			return
 		case <-e.signals:
-			e.release(ctx)
+			e.release()
 		case <-timer.C:
 		}
 		timer.Reset(e.step(ctx))

@@ -304,7 +304,8 @@ func TestNothingStandsBehindAnEnd(t *testing.T) {
 	r.scrape()
 	assert.Greater(t, ends(), 80)
 	r.metrics.Reset()
-	r.endSeries(t.Context())
+	r.endSeries()
+	r.send(t.Context())
 	assert.Positive(t, ends())
 }
 
@@ -400,7 +401,8 @@ func TestUnifiedMemoryIsEnded(t *testing.T) {
 	there = true
 	r.scrape()
 	r.metrics.Reset()
-	r.endSeries(t.Context())
+	r.endSeries()
+	r.send(t.Context())
 	assert.Equal(t, []string{name + ",nvidia.memory.type=unified} ended"}, r.series("hw.gpu.memory.usage"))
 }
 
@@ -585,7 +587,8 @@ func TestTheNamesOfDCGMExporterComeBesideOurs(t *testing.T) {
 	assert.False(t, r.source.wanted[1].Has(gpu.SMActive), "profiling has an interval of its own")
 
 	r.metrics.Reset()
-	r.release(t.Context())
+	r.release()
+	r.send(t.Context())
 	for _, name := range []string{"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_PROF_SM_ACTIVE"} {
 		if series := r.series(name); assert.Len(t, series, 1, name) {
 			assert.Contains(t, series[0], "} ended")

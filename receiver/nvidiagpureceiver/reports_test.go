@@ -177,7 +177,8 @@ func TestReport7HandlesAreGivenBackOnDemand(t *testing.T) {
 	r.scrape()
 	assert.Equal(t, uint64(1), fakegputest.Stats(t).Initialised)
 
-	r.release(t.Context())
+	r.release()
+	r.send(t.Context())
 	assert.Zero(t, fakegputest.Stats(t).Initialised)
 	assert.Zero(t, fakegputest.Stats(t).EventSets)
 	assert.Contains(t, r.health.Text(), "all handles are given back until")
@@ -394,6 +395,7 @@ func TestReport15MemoryIsBounded(t *testing.T) {
 			i++
 			r.happened(gpu.Event{Time: int64(i), UUID: "GPU-0", Code: uint64(i)})
 			r.clock = r.clock.Add(r.step(t.Context()))
+			r.send(t.Context())
 			r.source.wanted = nil
 		}
 		runtime.GC()
