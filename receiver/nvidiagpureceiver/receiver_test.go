@@ -174,7 +174,8 @@ func TestGroupsHaveTheirOwnIntervals(t *testing.T) {
 	assert.Equal(t, map[string]int64{"cheap": 4, "cheap+process": 4, "cheap+expensive": 2, "cheap+process+expensive": 3}, groups)
 }
 
-// Guarantees: a process, or a MIG instance, that is gone ends its series; one that has become another pod's is another series.
+// Guarantees: a process that is gone ends its series; one that has become another pod's is another series; one whose PID is given anew
+// to its like goes on: no backend takes a value and an end of one instant.
 func TestSeriesEndWithWhatTheyAreAbout(t *testing.T) {
 	pids := []uint32{7, 9}
 	r := newRig(t, func(s *gpu.Snapshot) {
@@ -200,6 +201,8 @@ func TestSeriesEndWithWhatTheyAreAbout(t *testing.T) {
 	f("process.executable.name=train,process.pid=9} 9", "process.executable.name=vllm,process.pid=7} ended", "process.pid=11} 11")
 	who[9] = workload.Process{Executable: "train", Names: workload.Names{Namespace: "ml", Pod: "train-0"}}
 	f("k8s.namespace.name=ml,k8s.pod.name=train-0,process.executable.name=train,process.pid=9} 9", "process.executable.name=train,process.pid=9} ended", "process.pid=11} 11")
+	who[9] = workload.Process{Start: 5, Executable: "train", Names: workload.Names{Namespace: "ml", Pod: "train-0"}}
+	f("k8s.namespace.name=ml,k8s.pod.name=train-0,process.executable.name=train,process.pid=9} 9", "process.pid=11} 11") // another one, and the same series
 	pids = nil
 	f("k8s.namespace.name=ml,k8s.pod.name=train-0,process.executable.name=train,process.pid=9} ended", "process.pid=11} ended")
 	r.scrape()
