@@ -116,6 +116,7 @@ func (e *engine) Start(_ context.Context, host component.Host) error {
 	running, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	if e.cfg.ReleaseWindow > 0 {
+		e.keepAsked()
 		signal.Notify(e.signals, syscall.SIGUSR1)
 	}
 	e.reader.Go(func() { e.run(running) })

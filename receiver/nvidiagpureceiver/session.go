@@ -5,7 +5,6 @@ package nvidiagpureceiver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -105,18 +104,6 @@ func (e *engine) close() {
 	}
 	e.open = false
 	e.own.closed()
-}
-
-// release gives the handles back for a while, because an operator asks for it.
-func (e *engine) release() {
-	e.close()
-	e.away = e.now().Add(e.cfg.ReleaseWindow)
-	e.mu.Lock()
-	e.book.Excuse()
-	e.mu.Unlock()
-	e.endSeries()
-	e.health.Failed(fmt.Errorf("all handles are given back until %s, as SIGUSR1 asks for", e.away.UTC().Format(time.RFC3339)))
-	e.log.Info("all handles of GPUs are given back: they can be reset, unbound or divided otherwise", zap.Time("until", e.away))
 }
 
 // endSeries tells backends that nothing more comes for now.
