@@ -75,6 +75,7 @@ func (w *writer) identify(d *gpu.Device, who owners) {
 
 // perProcess writes the points of the column for the processes of the device.
 func (w *writer) perProcess(d *gpu.Device) {
+	w.room = len(w.of.processes)
 	for i := range w.of.processes {
 		p, values := &w.of.processes[i], &d.Processes[i]
 		for _, at := range w.column.points {
