@@ -119,18 +119,17 @@ func TestTheConfigurationForDcgmExporterIsTheWayBack(t *testing.T) {
 }
 
 // Guarantees: of the copies that builtin:dcgm-exporter makes, those go that the receiver would not believe: DCGM's blanks, whatever
-// their unit is made of, and what is above the limits of the table. What can be stays.
+// their unit is made of, and what is above the limits of the table. What can be stays, and so does the end
+// of a series.
 func TestTheConfigurationForDcgmExporterBelievesWhatTheReceiverBelieves(t *testing.T) {
 	p, rows := readPreset(t), mapped()
 	parser, err := ottldatapoint.NewParser(ottlfuncs.StandardConverters[*ottldatapoint.TransformContext](), componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
 	conditions, err := parser.ParseConditions(p.Processors.Filter.Metrics.Datapoint)
 	require.NoError(t, err)
-	dropped := func(name string, value float64) bool {
+	drops := func(name string, point pmetric.NumberDataPoint) bool {
 		metric := pmetric.NewMetric()
 		metric.SetName(name)
-		point := metric.SetEmptyGauge().DataPoints().AppendEmpty()
-		point.SetDoubleValue(value)
 		tc := ottldatapoint.NewTransformContextPtr(pmetric.NewResourceMetrics(), pmetric.NewScopeMetrics(), metric, point)
 		defer tc.Close()
 		for _, c := range conditions {
@@ -142,6 +141,13 @@ func TestTheConfigurationForDcgmExporterBelievesWhatTheReceiverBelieves(t *testi
 		}
 		return false
 	}
+	dropped := func(name string, value float64) bool {
+		point := pmetric.NewNumberDataPoint()
+		point.SetDoubleValue(value)
+		return drops(name, point)
+	}
+	ended := pmetric.NewNumberDataPoint()
+	ended.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 	for _, copied := range p.Processors.Copies.Transforms {
 		row, scale := gpu.Rows[rows[copied.Include]], copied.Operations.scale()
 		blanks := []float64{140737488355328, 140737488355338, math.MaxInt64, -1, math.NaN()}
@@ -156,6 +162,7 @@ func TestTheConfigurationForDcgmExporterBelievesWhatTheReceiverBelieves(t *testi
 		for _, believed := range []float64{0, 1 / scale, row.Max / scale} {
 			assert.False(t, dropped(copied.NewName, believed*scale), "%s: %g", copied.Include, believed)
 		}
+		assert.False(t, drops(copied.NewName, ended), copied.Include)
 		if row.Max != 0 {
 			assert.True(t, dropped(copied.NewName, row.Max*1.001), copied.Include)
 		}
