@@ -98,13 +98,14 @@ func TestMetadataAgreesWithTheCode(t *testing.T) {
 	r.own.refused.Add(t.Context(), 1)
 	r.own.sessions.Add(t.Context(), 1)
 	r.own.eventsDropped.Add(t.Context(), 1)
+	r.own.dropped.Add(t.Context(), 1)
 	for name, want := range described {
 		got, err := r.tel.GetMetric("otelcol_" + name)
 		require.NoError(t, err)
 		assert.Equal(t, want, doctest.Described{Description: got.Description, Unit: got.Unit})
 		doctest.Has(t, "`otelcol_"+name+"`")
 	}
-	assert.Len(t, described, 9)
+	assert.Len(t, described, 10)
 }
 
 func TestREADMEHasEverySettingWithItsDefault(t *testing.T) {

@@ -65,6 +65,7 @@ type engine struct {
 	guard    gpuwatch.Watcher // nil: nobody is told
 	resolver *workload.Resolver
 	pods     *workload.Pods
+	handoff  handoff
 
 	// mu guards what the source's events meet the readings in. It is not held while something is sent or read.
 	mu       sync.Mutex
@@ -76,7 +77,7 @@ type engine struct {
 	signals chan os.Signal
 	stop    context.CancelFunc // nil before Start
 	reader  sync.WaitGroup     // run
-	others  sync.WaitGroup     // telling, watch
+	others  sync.WaitGroup     // telling, handing on, watch
 }
 
 // instance is what the Collector sees: one for each signal.
@@ -91,6 +92,7 @@ func (i instance) Start(ctx context.Context, host component.Host) error {
 func newEngine(set receiver.Settings, cfg *Config) (*engine, error) {
 	e := &engine{
 		cfg: cfg, set: set, log: set.Logger, now: time.Now, overdue: overdue, signals: make(chan os.Signal, 1),
+		handoff: newHandoff(),
 	}
 	e.source = newSource(cfg, set.Logger)
 	var errs [2]error
@@ -114,10 +116,12 @@ func (e *engine) Start(_ context.Context, host component.Host) error {
 	running, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	if e.cfg.ReleaseWindow > 0 {
+		e.keepAsked()
 		signal.Notify(e.signals, syscall.SIGUSR1)
 	}
 	e.reader.Go(func() { e.run(running) })
 	e.others.Go(func() { e.outbox.Run(running) })
+	e.others.Go(func() { e.handOn(running) })
 	e.others.Go(func() { e.watch(running) })
 	return nil
 }
@@ -190,7 +194,7 @@ func (e *engine) run(ctx context.Context) {
 			e.close()
 			return
 		case <-e.signals:
-			e.release(ctx)
+			e.release()
 		case <-timer.C:
 		}
 		timer.Reset(e.step(ctx))

@@ -132,6 +132,7 @@ func (r *rig) scrape() {
 	r.t.Helper()
 	r.metrics.Reset()
 	wait := r.step(r.t.Context())
+	r.send(r.t.Context())
 	r.outbox.Send(r.t.Context())
 	r.clock = r.clock.Add(wait)
 }

@@ -49,7 +49,7 @@ func bound(d *gpu.Device, most int) (beyond int) {
 }
 
 // identify finds out who the processes of the device are. They stand in the order of d.Processes. What was written of those
-// that are not there any more, or are others by now, is ended with the columns.
+// that are not there any more, or are called otherwise by now, is ended with the columns.
 func (w *writer) identify(d *gpu.Device, who owners) {
 	sh := w.of
 	sh.previous, sh.processes = sh.processes, sh.previous[:0]
@@ -65,7 +65,7 @@ func (w *writer) identify(d *gpu.Device, who owners) {
 		for at < len(sh.previous) && sh.previous[at].PID < p.PID {
 			at++
 		}
-		if at < len(sh.previous) && sh.previous[at].Process == p.Process {
+		if at < len(sh.previous) && sh.previous[at].sameSeries(&p) {
 			p.points = sh.previous[at].points
 			sh.previous[at].points = gpu.Set{}
 		}
@@ -75,6 +75,7 @@ func (w *writer) identify(d *gpu.Device, who owners) {
 
 // perProcess writes the points of the column for the processes of the device.
 func (w *writer) perProcess(d *gpu.Device) {
+	w.room = len(w.of.processes)
 	for i := range w.of.processes {
 		p, values := &w.of.processes[i], &d.Processes[i]
 		for _, at := range w.column.points {

@@ -174,7 +174,8 @@ func TestGroupsHaveTheirOwnIntervals(t *testing.T) {
 	assert.Equal(t, map[string]int64{"cheap": 4, "cheap+process": 4, "cheap+expensive": 2, "cheap+process+expensive": 3}, groups)
 }
 
-// Guarantees: a process, or a MIG instance, that is gone ends its series; one that has become another pod's is another series.
+// Guarantees: a process that is gone ends its series; one that has become another pod's is another series; one whose PID is given anew
+// to its like goes on: no backend takes a value and an end of one instant.
 func TestSeriesEndWithWhatTheyAreAbout(t *testing.T) {
 	pids := []uint32{7, 9}
 	r := newRig(t, func(s *gpu.Snapshot) {
@@ -200,6 +201,8 @@ func TestSeriesEndWithWhatTheyAreAbout(t *testing.T) {
 	f("process.executable.name=train,process.pid=9} 9", "process.executable.name=vllm,process.pid=7} ended", "process.pid=11} 11")
 	who[9] = workload.Process{Executable: "train", Names: workload.Names{Namespace: "ml", Pod: "train-0"}}
 	f("k8s.namespace.name=ml,k8s.pod.name=train-0,process.executable.name=train,process.pid=9} 9", "process.executable.name=train,process.pid=9} ended", "process.pid=11} 11")
+	who[9] = workload.Process{Start: 5, Executable: "train", Names: workload.Names{Namespace: "ml", Pod: "train-0"}}
+	f("k8s.namespace.name=ml,k8s.pod.name=train-0,process.executable.name=train,process.pid=9} 9", "process.pid=11} 11") // another one, and the same series
 	pids = nil
 	f("k8s.namespace.name=ml,k8s.pod.name=train-0,process.executable.name=train,process.pid=9} ended", "process.pid=11} ended")
 	r.scrape()
@@ -304,7 +307,8 @@ func TestNothingStandsBehindAnEnd(t *testing.T) {
 	r.scrape()
 	assert.Greater(t, ends(), 80)
 	r.metrics.Reset()
-	r.endSeries(t.Context())
+	r.endSeries()
+	r.send(t.Context())
 	assert.Positive(t, ends())
 }
 
@@ -400,7 +404,8 @@ func TestUnifiedMemoryIsEnded(t *testing.T) {
 	there = true
 	r.scrape()
 	r.metrics.Reset()
-	r.endSeries(t.Context())
+	r.endSeries()
+	r.send(t.Context())
 	assert.Equal(t, []string{name + ",nvidia.memory.type=unified} ended"}, r.series("hw.gpu.memory.usage"))
 }
 
@@ -585,7 +590,8 @@ func TestTheNamesOfDCGMExporterComeBesideOurs(t *testing.T) {
 	assert.False(t, r.source.wanted[1].Has(gpu.SMActive), "profiling has an interval of its own")
 
 	r.metrics.Reset()
-	r.release(t.Context())
+	r.release()
+	r.send(t.Context())
 	for _, name := range []string{"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_PROF_SM_ACTIVE"} {
 		if series := r.series(name); assert.Len(t, series, 1, name) {
 			assert.Contains(t, series[0], "} ended")

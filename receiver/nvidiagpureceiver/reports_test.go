@@ -177,7 +177,8 @@ func TestReport7HandlesAreGivenBackOnDemand(t *testing.T) {
 	r.scrape()
 	assert.Equal(t, uint64(1), fakegputest.Stats(t).Initialised)
 
-	r.release(t.Context())
+	r.release()
+	r.send(t.Context())
 	assert.Zero(t, fakegputest.Stats(t).Initialised)
 	assert.Zero(t, fakegputest.Stats(t).EventSets)
 	assert.Contains(t, r.health.Text(), "all handles are given back until")
@@ -207,6 +208,46 @@ func TestReport7TheSignalIsHeard(t *testing.T) {
 	r.reader.Wait()
 	r.others.Wait()
 	assert.Equal(t, 1, r.source.closed)
+}
+
+// Scenario: the configuration is read anew (SIGHUP) within the window, which makes another receiver of the same id.
+// Guarantees: it leaves the GPUs alone until the window is over, says so, and counts the window from the signal.
+func TestReport7HandlesStayGivenBackWhenTheConfigurationIsReadAnew(t *testing.T) {
+	window := func(cfg *Config) { cfg.ReleaseWindow = time.Minute }
+	before := newRig(t, one, window)
+	before.scrape()
+	before.release()
+	after := func(configure func(*Config)) *rig {
+		r := newRig(t, one, configure)
+		r.set.ID, r.clock = before.set.ID, before.clock.Add(20*time.Second)
+		r.keepAsked()
+		return r
+	}
+	r := after(window)
+	assert.Contains(t, r.health.Text(), "all handles are given back until")
+	assert.Equal(t, 1, r.console.FilterMessage("all handles of GPUs stay given back, as was asked for before the configuration was read anew").Len())
+	assert.Equal(t, 40*time.Second, r.step(t.Context()))
+	assert.Zero(t, r.source.opened)
+	r.clock = r.clock.Add(40 * time.Second)
+	r.scrape()
+	assert.Equal(t, 1, r.source.opened)
+	assert.Empty(t, r.health.Text())
+
+	r = after(func(cfg *Config) { cfg.ReleaseWindow = 10 * time.Second })
+	r.scrape()
+	assert.Equal(t, 1, r.source.opened, "the window as it is set now is over")
+	r = newRig(t, one, func(cfg *Config) { cfg.ReleaseWindow = 1 << 62 }) // of which the clock of the machine is in
+	r.set.ID, r.now = before.set.ID, time.Now
+	require.NoError(t, r.Start(t.Context(), nil))
+	assert.Contains(t, r.health.Text(), "all handles are given back until")
+	require.NoError(t, r.Shutdown(t.Context()))
+	assert.Zero(t, r.source.opened)
+
+	other := newRig(t, one, window)
+	other.clock = before.clock.Add(20 * time.Second)
+	other.keepAsked()
+	other.scrape()
+	assert.Equal(t, 1, other.source.opened, "another receiver was not asked")
 }
 
 // Report 8 (go-nvml#75, #21): with several processes, PIDs and memory are scrambled.
@@ -399,6 +440,7 @@ func TestReport15MemoryIsBounded(t *testing.T) {
 			i++
 			r.happened(gpu.Event{Time: int64(i), UUID: "GPU-0", Code: uint64(i)})
 			r.clock = r.clock.Add(r.step(t.Context()))
+			r.send(t.Context())
 			r.source.wanted = nil
 		}
 		runtime.GC()

@@ -6,15 +6,16 @@ import (
 	"context"
 	"path/filepath"
 
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.uber.org/zap"
-
 	"github.com/otelcol-llm/otelcol-llm/internal/gpu"
-	"github.com/otelcol-llm/otelcol-llm/receiver/nvidiagpureceiver/internal/metadata"
 )
 
-// scrape reads the groups that are due and sends what was read. An error means that the session is over.
+// scrape reads the groups that are due, tells the guard, and lets what was read wait for the consumer of metrics: with the groups that
+// it was not given before, for want of room. An error means that the session is over.
 func (e *engine) scrape(ctx context.Context, due int) error {
+	room := e.room(ctx)
+	if room {
+		due |= e.handoff.owed
+	}
 	p, s := &e.plans[due], &e.snapshot
 	begin := e.now()
 	s.Reset()
@@ -34,9 +35,14 @@ func (e *engine) scrape(ctx context.Context, due int) error {
 	e.mu.Lock()
 	e.book.Read(s, now)
 	changes := e.book.Take()
-	pages := e.writer.write(s, &e.book, e.who, p, now)
-	if e.cfg.DCGMExporterNames && e.metrics != nil {
-		pages = append(pages, e.asDCGMExporter(due, now)...)
+	if room {
+		e.handoff.owed = 0
+		e.put(e.writer.write(s, &e.book, e.who, p, now))
+		if e.cfg.DCGMExporterNames && e.metrics != nil {
+			e.put(e.asDCGMExporter(due, now))
+		}
+	} else {
+		e.handoff.owed |= due
 	}
 	for i := range changes {
 		e.changed(&changes[i], now)
@@ -46,7 +52,6 @@ func (e *engine) scrape(ctx context.Context, due int) error {
 	e.own.connected.Store(1)
 	e.own.scraped(ctx, p.name, true, e.now().Sub(begin))
 	e.own.saw(ctx, s, p, beyond)
-	e.send(ctx, pages)
 	return nil
 }
 
@@ -70,20 +75,4 @@ func (e *engine) complete() (beyond int) {
 		beyond += bound(d, e.cfg.MaxProcesses)
 	}
 	return beyond
-}
-
-// send hands metrics on. What is not taken is lost: the next scrape says it anew.
-func (e *engine) send(ctx context.Context, pages []pmetric.Metrics) {
-	if e.metrics == nil {
-		return
-	}
-	for _, page := range pages {
-		points := page.DataPointCount()
-		of := e.report.StartMetricsOp(ctx)
-		err := e.metrics.ConsumeMetrics(of, page)
-		e.report.EndMetricsOp(of, metadata.Type.String(), points, err)
-		if err != nil && ctx.Err() == nil {
-			e.log.Warn("a scrape was not taken", zap.Int("points", points), zap.Error(err))
-		}
-	}
 }

@@ -5,7 +5,6 @@ package nvidiagpureceiver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,7 +38,7 @@ func (e *engine) step(ctx context.Context) time.Duration {
 	}
 	if err != nil && ctx.Err() == nil {
 		e.close()
-		e.failed(ctx, err)
+		e.failed(err)
 	}
 	if !e.open {
 		return e.cfg.RetryInterval
@@ -54,7 +53,7 @@ func (e *engine) begin(ctx context.Context) bool {
 	e.asking.Store(0)
 	if err != nil {
 		if ctx.Err() == nil {
-			e.failed(ctx, err)
+			e.failed(err)
 		}
 		return false
 	}
@@ -67,8 +66,8 @@ func (e *engine) begin(ctx context.Context) bool {
 }
 
 // failed says why nothing is read, once for each reason, and ends the series.
-func (e *engine) failed(ctx context.Context, err error) {
-	e.endSeries(ctx)
+func (e *engine) failed(err error) {
+	e.endSeries()
 	if !e.health.Failed(err) {
 		return
 	}
@@ -107,23 +106,11 @@ func (e *engine) close() {
 	e.own.closed()
 }
 
-// release gives the handles back for a while, because an operator asks for it.
-func (e *engine) release(ctx context.Context) {
-	e.close()
-	e.away = e.now().Add(e.cfg.ReleaseWindow)
-	e.mu.Lock()
-	e.book.Excuse()
-	e.mu.Unlock()
-	e.endSeries(ctx)
-	e.health.Failed(fmt.Errorf("all handles are given back until %s, as SIGUSR1 asks for", e.away.UTC().Format(time.RFC3339)))
-	e.log.Info("all handles of GPUs are given back: they can be reset, unbound or divided otherwise", zap.Time("until", e.away))
-}
-
 // endSeries tells backends that nothing more comes for now.
-func (e *engine) endSeries(ctx context.Context) {
+func (e *engine) endSeries() {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	now := e.now().UnixNano()
-	pages := append(e.writer.stop(now), e.endDCGMExporter(now)...)
-	e.mu.Unlock()
-	e.send(ctx, pages)
+	e.put(e.writer.stop(now))
+	e.put(e.endDCGMExporter(now))
 }

@@ -126,6 +126,13 @@ func (p *process) label(m pcommon.Map) {
 	}
 }
 
+// sameSeries says whether label writes the same: a PID that is given anew to a process of the same name goes on with its series.
+func (p *process) sameSeries(as *process) bool {
+	was := p.Process
+	was.Start = as.Start
+	return was == as.Process
+}
+
 // attributes is how many label writes.
 func (p *process) attributes() int {
 	return 1 + set(p.Executable) + set(p.ContainerID) + set(p.Namespace) + set(p.Pod) + set(p.PodUID) + set(p.Container)

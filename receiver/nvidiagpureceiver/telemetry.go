@@ -23,7 +23,8 @@ type telemetry struct {
 	refused       metric.Int64Counter
 	sessions      metric.Int64Counter
 	eventsDropped metric.Int64Counter
-	id            attribute.KeyValue // of the receiver, of which there may be several
+	dropped       metric.Int64Counter // readings
+	id            attribute.KeyValue  // of the receiver, of which there may be several
 	only          metric.MeasurementOption
 	reasons       [gpu.Reasons]metric.MeasurementOption
 
@@ -36,7 +37,7 @@ func newTelemetry(set component.TelemetrySettings, id component.ID) (*telemetry,
 	meter := set.MeterProvider.Meter(metadata.ScopeName)
 	of := attribute.String("receiver", id.String())
 	t := &telemetry{id: of, only: metric.WithAttributeSet(attribute.NewSet(of))}
-	var errs [9]error
+	var errs [10]error
 	t.scrapes, errs[0] = meter.Int64Counter("otelcol_nvidia_gpu_scrapes", metric.WithUnit("{scrape}"),
 		metric.WithDescription("Readings, by the groups that were read together and by outcome."))
 	t.durations, errs[1] = meter.Float64Histogram("otelcol_nvidia_gpu_scrape_duration", metric.WithUnit("s"),
@@ -48,6 +49,8 @@ func newTelemetry(set component.TelemetrySettings, id component.ID) (*telemetry,
 		metric.WithDescription("Sessions with the driver after the first one."))
 	t.eventsDropped, errs[4] = meter.Int64Counter("otelcol_nvidia_gpu_events_dropped", metric.WithUnit("{event}"),
 		metric.WithDescription("Log events that no consumer took in time."))
+	t.dropped, errs[5] = meter.Int64Counter("otelcol_nvidia_gpu_scrapes_dropped", metric.WithUnit("{scrape}"),
+		metric.WithDescription("Readings of which no metrics were made, because the pipeline had not taken those before."))
 	for why := range gpu.Reasons {
 		t.reasons[why] = metric.WithAttributeSet(attribute.NewSet(of, attribute.String("reason", why.String())))
 	}
@@ -55,19 +58,19 @@ func newTelemetry(set component.TelemetrySettings, id component.ID) (*telemetry,
 		name, unit, description string
 		value                   *atomic.Int64
 	}{
-		{"otelcol_nvidia_gpu_connected", "1", "1 while there is a session with the driver, 0 while one is looked for.", &t.connected},
+		{"otelcol_nvidia_gpu_connected", "{session}", "1 while there is a session with the driver, 0 while one is looked for.", &t.connected},
 		{"otelcol_nvidia_gpu_devices", "{device}", "GPUs and MIG instances, lost ones included.", &t.devices},
 		{"otelcol_nvidia_gpu_processes", "{process}", "Processes on GPUs at the last reading of them; one on several devices counts for each.", &t.processes},
 	}
 	var instruments [len(gauges)]metric.Int64ObservableGauge
 	var all []metric.Observable
 	for i, g := range gauges {
-		instruments[i], errs[5+i] = meter.Int64ObservableGauge(g.name, metric.WithUnit(g.unit), metric.WithDescription(g.description))
+		instruments[i], errs[6+i] = meter.Int64ObservableGauge(g.name, metric.WithUnit(g.unit), metric.WithDescription(g.description))
 		all = append(all, instruments[i])
 	}
 	beyond, err := meter.Int64ObservableCounter("otelcol_nvidia_gpu_processes_overflowed", metric.WithUnit("{process}"),
 		metric.WithDescription("Processes beyond max_processes, which were told together, at each reading."))
-	errs[8] = err
+	errs[9] = err
 	t.observe, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for i, g := range gauges {
 			o.ObserveInt64(instruments[i], g.value.Load(), t.only)

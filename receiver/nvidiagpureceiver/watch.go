@@ -26,15 +26,15 @@ func (e *engine) watch(ctx context.Context) {
 			continue
 		}
 		told = since
-		e.late(ctx)
+		e.late()
 	}
 }
 
 // late says that the driver does not answer, and ends the series: what was read before is not so any more, for all that is known.
 // When it answers, they begin anew.
-func (e *engine) late(ctx context.Context) {
+func (e *engine) late() {
 	e.own.closed()
-	e.endSeries(ctx)
+	e.endSeries()
 	err := fmt.Errorf("the driver has not answered for %s: a call of it blocks, and nothing is read or given back until it returns", e.overdue)
 	if e.health.Failed(err) {
 		e.log.Warn("no GPU is read: the driver does not answer", zap.Error(err))

@@ -31,7 +31,8 @@ type writer struct {
 	metrics pmetric.MetricSlice // of the device; not there before its first point
 	begun   bool
 	column  *column
-	metric  pmetric.Metric // of the column; not there before its first point
+	numbers pmetric.NumberDataPointSlice // of the column; not there before its first point
+	room    int                          // for so many points that follow each other in the next metric
 	opened  bool
 }
 
@@ -131,6 +132,7 @@ func (w *writer) device(d *gpu.Device, m *ledger.Device, who owners) {
 // values writes the points of the column that are values of the device.
 func (w *writer) values(d *gpu.Device, m *ledger.Device) {
 	c, told := w.column, &w.of.points
+	w.room = len(c.points)
 	for _, p := range c.points {
 		if !d.Has(p) {
 			w.endValue(p)
@@ -169,6 +171,7 @@ func (w *writer) values(d *gpu.Device, m *ledger.Device) {
 // status writes the state set of a device.
 func (w *writer) status(current gpu.State) {
 	w.of.points.Add(gpu.StatusPoint)
+	w.room = int(gpu.States)
 	for state := range gpu.States {
 		point := w.point()
 		if state == current {
@@ -193,6 +196,7 @@ func (w *writer) xids(m *ledger.Device) {
 		}
 	}
 	w.of.codes = codes
+	w.room = len(codes)
 	for _, code := range codes {
 		w.xid(m.Since, m.Xid(code)).PutInt(gpu.AttributeXid, int64(code))
 	}
@@ -306,26 +310,24 @@ func (w *writer) point() pmetric.NumberDataPoint {
 	c := w.column
 	if !w.opened {
 		w.opened = true
-		w.metric = w.metrics.AppendEmpty()
-		w.metric.SetName(c.Name)
-		w.metric.SetDescription(c.Description)
-		w.metric.SetUnit(c.Unit)
+		metric := w.metrics.AppendEmpty()
+		metric.SetName(c.Name)
+		metric.SetDescription(c.Description)
+		metric.SetUnit(c.Unit)
 		switch c.Kind {
 		case gpu.Counter, gpu.UpDownCounter:
-			sum := w.metric.SetEmptySum()
+			sum := metric.SetEmptySum()
 			sum.SetIsMonotonic(c.Kind == gpu.Counter)
 			sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			w.numbers = sum.DataPoints()
 		default:
-			w.metric.SetEmptyGauge()
+			w.numbers = metric.SetEmptyGauge().DataPoints()
 		}
+		w.numbers.EnsureCapacity(w.room)
+		w.room = 1
 	}
 	w.points++
-	var point pmetric.NumberDataPoint
-	if w.metric.Type() == pmetric.MetricTypeSum {
-		point = w.metric.Sum().DataPoints().AppendEmpty()
-	} else {
-		point = w.metric.Gauge().DataPoints().AppendEmpty()
-	}
+	point := w.numbers.AppendEmpty()
 	point.SetTimestamp(pcommon.Timestamp(w.now))
 	return point
 }

@@ -3,6 +3,7 @@
 package dcgmnames
 
 import (
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -231,6 +232,56 @@ func TestWhatIsGoneIsEnded(t *testing.T) {
 	f("GPU_TEMP GPU-0")
 	w.Write(pmetric.NewMetricSlice(), Reading{Snapshot: &gpu.Snapshot{}})
 	assert.Empty(t, w.devices)
+}
+
+// Scenario: a GPU instance is destroyed and made anew between two readings. It has another UUID, which is no label here.
+// Guarantees: its series go on: no backend takes an end and a value of one instant.
+func TestAnInstanceThatIsMadeAnewGoesOn(t *testing.T) {
+	var w Writer
+	for _, uuid := range []string{"MIG-1", "MIG-2"} {
+		var s gpu.Snapshot
+		card := s.Add()
+		card.UUID, card.MIGEnabled = "GPU-1", true
+		part := s.Add()
+		part.UUID, part.Parent, part.Profile, part.GPUInstance = uuid, "GPU-1", "1g.10gb", 7
+		part.Set(gpu.SMActive, 0.25)
+		metrics := pmetric.NewMetricSlice()
+		w.Write(metrics, Reading{Snapshot: &s, Asked: Points(), Now: 1})
+		require.Equal(t, 1, metrics.Len())
+		assert.Equal(t, 1, metrics.At(0).Gauge().DataPoints().Len())
+	}
+}
+
+// Guarantees: a GPU of which no Xid can be heard has no last one, and one that shares the host's memory has none of its own, as with
+// dcgm-exporter; what it had before ends. Reasons that a device does not know are bits that are 0.
+func TestWhatCannotBeKnownIsNotWritten(t *testing.T) {
+	var w Writer
+	write := func(deaf, unified bool) (values, ends []string) {
+		var s gpu.Snapshot
+		d := s.Add()
+		d.UUID, d.Deaf, d.Unified = "GPU-1", deaf, unified
+		d.SetInt(gpu.MemoryLimit, 100<<20)
+		d.SetInt(gpu.MemoryUsage, 50<<20)
+		d.SetInt(gpu.ThrottleSoftwarePower, 1)
+		metrics := pmetric.NewMetricSlice()
+		w.Write(metrics, Reading{Snapshot: &s, Asked: Points(), Now: 1, Xid: func(*gpu.Device) uint64 { return 0 }})
+		for _, m := range metrics.All() {
+			for _, p := range m.Gauge().DataPoints().All() {
+				if name := strings.TrimPrefix(m.Name(), "DCGM_FI_DEV_"); p.Flags().NoRecordedValue() {
+					ends = append(ends, name)
+				} else {
+					values = append(values, fmt.Sprint(name, " ", p.DoubleValue()))
+				}
+			}
+		}
+		return values, ends
+	}
+	values, ends := write(false, false)
+	assert.Equal(t, []string{"XID_ERRORS 0", "CLOCK_THROTTLE_REASONS 4", "FB_FREE 50", "FB_USED 50", "FB_TOTAL 100", "FB_USED_PERCENT 0.5"}, values)
+	assert.Empty(t, ends)
+	values, ends = write(true, true)
+	assert.Equal(t, []string{"CLOCK_THROTTLE_REASONS 4"}, values)
+	assert.Equal(t, []string{"XID_ERRORS", "FB_FREE", "FB_USED", "FB_TOTAL", "FB_USED_PERCENT"}, ends)
 }
 
 func TestTheTableIsComplete(t *testing.T) {

@@ -13,20 +13,23 @@ type Series struct {
 	Name, Help string
 	// Counter says that it only grows.
 	Counter bool
-	// Points are those that it is made of. All of them have to be known. It is empty for the last Xid, which is no value of
-	// a device.
+	// Points are those that it is made of. All of them have to be known, of bits any. It is empty for the last Xid, which is no value
+	// of a device.
 	Points []gpu.Point
+	bits   bool
+	memory bool // of the device: dcgm-exporter tells none of a GPU that shares the host's
 	value  func(*gpu.Device) float64
 }
 
 // Value returns what the series says of a device. ok is false when that is not known.
 func (s *Series) Value(d *gpu.Device) (v float64, ok bool) {
+	known := 0
 	for _, p := range s.Points {
-		if !d.Has(p) {
-			return 0, false
+		if d.Has(p) {
+			known++
 		}
 	}
-	if s.value == nil {
+	if known == 0 || known < len(s.Points) && !s.bits || s.memory && d.Unified {
 		return 0, false
 	}
 	return s.value(d), true
@@ -50,13 +53,13 @@ var Table = []Series{
 	scaled("DCGM_FI_DEV_DEC_UTIL", "Decoder utilization (in %).", gpu.DecoderUtilization, 100),
 	{Name: lastXid, Help: "Value of the last XID error encountered."},
 	{Name: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Help: "Current clock throttle reasons (bitmask of DCGM_CLOCKS_THROTTLE_REASON_*)",
-		Points: throttles, value: throttleBits},
-	{Name: "DCGM_FI_DEV_FB_FREE", Help: "Framebuffer memory free (in MiB).", Points: []gpu.Point{gpu.MemoryLimit, gpu.MemoryUsage}, value: free},
+		Points: throttles, bits: true, value: throttleBits},
+	{Name: "DCGM_FI_DEV_FB_FREE", Help: "Framebuffer memory free (in MiB).", Points: []gpu.Point{gpu.MemoryLimit, gpu.MemoryUsage}, memory: true, value: free},
 	memory("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).", gpu.MemoryUsage),
 	memory("DCGM_FI_DEV_FB_TOTAL", "Total Frame Buffer of the GPU (in MiB).", gpu.MemoryLimit),
 	memory("DCGM_FI_DEV_FB_RESERVED", "Framebuffer memory reserved (in MiB).", gpu.MemoryReserved),
 	{Name: "DCGM_FI_DEV_FB_USED_PERCENT", Help: "Percentage used of Frame Buffer: Used/(Total - Reserved). Range 0.0-1.0",
-		Points: []gpu.Point{gpu.MemoryLimit, gpu.MemoryUsage}, value: usedShare},
+		Points: []gpu.Point{gpu.MemoryLimit, gpu.MemoryUsage}, memory: true, value: usedShare},
 	counted(scaled("DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", "Total number of single-bit persistent ECC errors.", gpu.ECCCorrected, 1)),
 	counted(scaled("DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", "Total number of double-bit persistent ECC errors.", gpu.ECCUncorrected, 1)),
 	counted(scaled("DCGM_FI_DEV_RETIRED_SBE", "Total number of retired pages due to single-bit errors.", gpu.RetiredSingleBit, 1)),
@@ -78,7 +81,8 @@ var Table = []Series{
 	ratio("DCGM_FI_PROF_NVLINK_RX_BYTES", nvlinkRate("received"), gpu.NVLinkReceiveRate),
 }
 
-// lastXid is the code of the Xid that was heard last, 0 when there was none: a code that comes twice cannot be seen in it.
+// lastXid is the code of the Xid that was heard last, 0 when there was none: a code that comes twice cannot be seen in it. A GPU of
+// which none can be heard has none.
 const lastXid = "DCGM_FI_DEV_XID_ERRORS"
 
 // Points are all that the series are made of: what has to be read for them.
@@ -100,7 +104,7 @@ func ratio(name, help string, p gpu.Point) Series {
 }
 
 func memory(name, help string, p gpu.Point) Series {
-	return Series{Name: name, Help: help, Points: []gpu.Point{p}, value: func(d *gpu.Device) float64 { return mebibytes(d.Int(p)) }}
+	return Series{Name: name, Help: help, Points: []gpu.Point{p}, memory: true, value: func(d *gpu.Device) float64 { return mebibytes(d.Int(p)) }}
 }
 
 func counted(s Series) Series {

@@ -30,10 +30,17 @@ type Reading struct {
 
 // Writer writes readings, and ends what was written and is not there any more. The zero value has written nothing.
 type Writer struct {
-	devices map[string]*told // by UUID: those of the last reading
+	devices map[key]*told // those of the last reading
 	turn    uint64
 	now     int64
 	metrics pmetric.MetricSlice
+}
+
+// key is what tells devices apart: GPU instances have no UUID here, and one that is made anew goes on with the series of the last.
+type key struct {
+	uuid string // of the GPU
+	mig  bool
+	gi   uint32
 }
 
 // told is what was written of a device.
@@ -52,7 +59,7 @@ func (w *Writer) Write(metrics pmetric.MetricSlice, r Reading) {
 	w.turn++
 	w.now, w.metrics = r.Now, metrics
 	if w.devices == nil {
-		w.devices = map[string]*told{}
+		w.devices = map[key]*told{}
 	}
 	devices := make([]*told, len(r.Devices))
 	var parent *gpu.Device
@@ -63,12 +70,12 @@ func (w *Writer) Write(metrics pmetric.MetricSlice, r Reading) {
 		if i > 0 && d.MIG() && r.Devices[i-1].Parent == d.Parent && r.Devices[i-1].GPUInstance == d.GPUInstance {
 			continue // the exporter has one series for a GPU instance, whoever shares it
 		}
-		devices[i] = w.device(d.UUID, r.labels(d, parent))
+		devices[i] = w.device(keyOf(d), r.labels(d, parent))
 	}
-	for uuid, of := range w.devices {
+	for k, of := range w.devices {
 		if of.turn != w.turn {
 			w.end(of)
-			delete(w.devices, uuid)
+			delete(w.devices, k)
 		}
 	}
 	for i := range Table {
@@ -93,13 +100,20 @@ func (w *Writer) Write(metrics pmetric.MetricSlice, r Reading) {
 	}
 }
 
+func keyOf(d *gpu.Device) key {
+	if d.MIG() {
+		return key{d.Parent, true, d.GPUInstance}
+	}
+	return key{uuid: d.UUID}
+}
+
 // device returns what was written of a device under these labels. What was written under others has ended.
-func (w *Writer) device(uuid string, labels pcommon.Map) *told {
-	of := w.devices[uuid]
+func (w *Writer) device(k key, labels pcommon.Map) *told {
+	of := w.devices[k]
 	switch {
 	case of == nil:
 		of = &told{labels: labels, series: make([]bool, len(Table))}
-		w.devices[uuid] = of
+		w.devices[k] = of
 	case !of.labels.Equal(labels):
 		w.end(of)
 		of.labels = labels
@@ -151,7 +165,7 @@ func (r *Reading) asked(s *Series) bool {
 
 func (r *Reading) value(s *Series, d *gpu.Device) (v float64, ok bool) {
 	if s.Name == lastXid {
-		if r.Xid == nil || d.MIG() {
+		if r.Xid == nil || d.MIG() || d.Deaf {
 			return 0, false
 		}
 		return float64(r.Xid(d)), true
