@@ -127,6 +127,7 @@ nightly: build $(BACKENDS) ## The long checks: race detector, the demo's memory 
 	go test -count=1 -timeout 30m -tags soak ./tests/soak -soak-report=docs/soak.md
 	go test -count=10 -timeout 30m -run TestTenCrashes ./tests/e2e -crash-seed=0
 	go test -count=1 -timeout 60m -run Report15 ./receiver/nvidiagpureceiver/internal/nvmlsource -scrapes=1000000
+	go test -count=1 -timeout 60m -run Report15TheWhole ./receiver/nvidiagpureceiver -scrapes=100000
 	go test -count=5 -timeout 30m -tags backends -run TestKillsAtAnyMoment ./tests/backends -tsdb-seed=0
 	go test -count=1 -v -timeout 60m -tags backends -run TestFiftyNamespaces ./tests/backends -items 1000000
 	go test -count=1 -v -timeout 30m -tags backends -run TestATenantWhoseServersAreGone ./tests/backends -outage 5m

@@ -81,7 +81,7 @@ func (t *telemetry) observed(meter metric.Meter, sizes func() (watch.Beyond, [4]
 		gauge("otelcol_gpu_guard_unplaced", "{process}", "Processes that hold memory of which it is not known on what device it is."),
 	}
 	left := gauge("otelcol_gpu_guard_budget_remaining", "{action}", "Actions that are left within the hour.")
-	paused := gauge("otelcol_gpu_guard_paused", "1", "1 while somebody has stopped the guard.")
+	paused := gauge("otelcol_gpu_guard_paused", "{guard}", "1 while somebody has stopped the guard.")
 	overflowed := counter("otelcol_gpu_guard_overflowed", "{message}", "What was told of devices, processes and leaks beyond the limits, by kind.")
 	ignored := counter("otelcol_gpu_guard_leaks_ignored", "{leak}", "Verdicts that are about another machine (elsewhere) or about no process (nobody), by reason.")
 	only := metric.WithAttributeSet(attribute.NewSet(t.id))

@@ -68,7 +68,7 @@ func newTelemetry(set component.TelemetrySettings, id component.ID) (*telemetry,
 		name, unit, description string
 		value                   *atomic.Int64
 	}{
-		{"otelcol_cuda_memory_attached", "1", "1 while the probes are in the kernel, 0 while that is tried.", &t.attached},
+		{"otelcol_cuda_memory_attached", "{session}", "1 while the probes are in the kernel, 0 while that is tried.", &t.attached},
 		{"otelcol_cuda_memory_libraries", "{file}", "Libraries and executables that probes are attached to.", &t.libraries},
 		{"otelcol_cuda_memory_processes", "{process}", "Processes that are told, at the last collection.", &t.processes},
 		{"otelcol_cuda_memory_processes_hidden", "{process}", "Processes that may not be looked at, at the last search: CAP_SYS_PTRACE is missing, or a security module forbids it.", &t.hidden},

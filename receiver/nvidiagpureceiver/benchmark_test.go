@@ -5,6 +5,7 @@ package nvidiagpureceiver
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
@@ -45,7 +46,7 @@ func BenchmarkScrape(b *testing.B) {
 		fakegputest.Show(b, fakegpu.Server(8, 20, 1_000_000))
 		r := newRig(b, nil, func(cfg *Config) { cfg.Source, cfg.NVMLLibrary = sourceNVML, fakegputest.Library() })
 		r.engine.source = newSource(r.cfg, r.log)
-		b.Cleanup(r.close)
+		b.Cleanup(func() { assert.NoError(b, r.close()) })
 		r.bench(b)
 	})
 }
@@ -87,7 +88,7 @@ func BenchmarkRead(b *testing.B) {
 	fakegputest.Show(b, fakegpu.Server(8, 20, 1_000_000))
 	r := newRig(b, nil, func(cfg *Config) { cfg.Source, cfg.NVMLLibrary = sourceNVML, fakegputest.Library() })
 	r.engine.source = newSource(r.cfg, r.log)
-	b.Cleanup(r.close)
+	b.Cleanup(func() { assert.NoError(b, r.close()) })
 	r.scrape()
 	p := &r.plans[1<<gpu.Groups-1]
 	b.ReportAllocs()

@@ -191,7 +191,7 @@ func (e *engine) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			e.close()
+			_ = e.close()
 			return
 		case <-e.signals:
 			e.release()

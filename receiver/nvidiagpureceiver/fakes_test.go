@@ -57,7 +57,7 @@ func onFakes(t *testing.T, world *fakegpu.Scenario, configure func(*Config)) *fa
 	if both, ok := r.engine.source.(*autosource.Source); ok {
 		both.Patience = time.Hour // these fakes answer, however slow the machine is
 	}
-	t.Cleanup(r.close)
+	t.Cleanup(func() { assert.NoError(t, r.close()) })
 	return &fakeRig{r, world}
 }
 

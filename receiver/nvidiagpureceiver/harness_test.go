@@ -39,6 +39,7 @@ type plain struct {
 	fails          func() error        // of a reading; nil does not
 	events         func(gpu.Event)     // while it is open
 	wanted         []gpu.Set           // by reading
+	closing        error               // of the next Close
 	opened, closed int
 }
 
@@ -71,7 +72,7 @@ func (p *plain) Close() error {
 		p.closed++
 	}
 	p.events = nil
-	return nil
+	return p.closing
 }
 
 // named knows processes by a table.

@@ -232,7 +232,7 @@ func TestTheScopeTellsItsVersionAndItsConventions(t *testing.T) {
 func TestOwnTelemetryTellsTheReceivers(t *testing.T) {
 	r := newRig(t, one, nil)
 	r.scrape()
-	r.close()
+	require.NoError(t, r.close())
 	r.scrape()
 	id := r.set.ID.String()
 	for _, name := range []string{"scrapes", "reinitializations", "connected", "devices", "processes", "processes_overflowed"} {

@@ -37,14 +37,17 @@ func (a *askedTimes) get(id component.ID) time.Time {
 
 // release gives the handles back for a while, because an operator asks for it.
 func (e *engine) release() {
-	e.close()
+	text := "all handles of GPUs are given back: they can be reset, unbound or divided otherwise"
+	if err := e.close(); err != nil {
+		text = fmt.Sprintf("handles of GPUs are given back, but maybe not all: %v", err)
+	}
 	now := e.now()
 	asked.set(e.set.ID, now)
 	e.mu.Lock()
 	e.book.Excuse()
 	e.mu.Unlock()
 	e.endSeries()
-	e.keepAway(now, "all handles of GPUs are given back: they can be reset, unbound or divided otherwise")
+	e.keepAway(now, text)
 }
 
 // keepAsked keeps the handles given back where the engine before this one was asked for them, for what is left of the window as it

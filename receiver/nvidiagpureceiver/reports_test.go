@@ -3,6 +3,7 @@
 package nvidiagpureceiver
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -499,3 +500,13 @@ type statuses struct {
 }
 
 func (s *statuses) Report(event *componentstatus.Event) { s.all = append(s.all, event.Status()) }
+
+// Guarantees: whoever asked for the handles hears it where a library has not given them all back.
+func TestHandlesThatMayBeHeldYetAreSaidToBe(t *testing.T) {
+	r := newRig(t, one, nil)
+	r.scrape()
+	r.source.closing = errors.New("the host engine does not answer")
+	r.release()
+	assert.Equal(t, 1, r.console.FilterMessage("handles of GPUs are given back, but maybe not all: the host engine does not answer").Len())
+	assert.Zero(t, r.console.FilterMessageSnippet("all handles of GPUs are given back").Len())
+}

@@ -29,7 +29,7 @@ func (e *engine) step(ctx context.Context) time.Duration {
 	if err != nil && ctx.Err() == nil {
 		// The session is over: the driver was restarted or changed, a host engine went away. Another one may be possible at once.
 		e.log.Warn("the session with the driver is over; a new one begins", zap.Error(err))
-		e.close()
+		_ = e.close()
 		if e.begin(ctx) {
 			err = e.scrape(ctx, due)
 		} else {
@@ -37,7 +37,7 @@ func (e *engine) step(ctx context.Context) time.Duration {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		e.close()
+		_ = e.close()
 		e.failed(err)
 	}
 	if !e.open {
@@ -94,8 +94,8 @@ func (e *engine) recovered() {
 	e.log.Info("GPUs are read", zap.Int("gpus", gpus), zap.Int("mig_instances", len(e.snapshot.Devices)-gpus), zap.String("driver_version", e.snapshot.Driver))
 }
 
-// close gives the handles back.
-func (e *engine) close() {
+// close gives the handles back. After an error, some may be held yet.
+func (e *engine) close() error {
 	e.asking.Store(e.now().UnixNano())
 	err := e.source.Close()
 	e.asking.Store(0)
@@ -104,6 +104,7 @@ func (e *engine) close() {
 	}
 	e.open = false
 	e.own.closed()
+	return err
 }
 
 // endSeries tells backends that nothing more comes for now.
