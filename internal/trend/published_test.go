@@ -116,7 +116,7 @@ func TestALeakThatRestsByNightIsOneLeak(t *testing.T) {
 			if tick%6 != 0 {
 				continue
 			}
-			if state := j.Judge(s, at, 40*gib-leaked).State; (state == Leaking) != (last == Leaking) {
+			if state := j.Judge(s, at, Alone(40*gib-leaked)).State; (state == Leaking) != (last == Leaking) {
 				changes++
 				if last = state; changes == 1 {
 					assert.Less(t, h, 12.0)
@@ -148,7 +148,7 @@ func TestALeakThatStopsIsOver(t *testing.T) {
 				if j.Add(s, at, m.bytes); tick%2 != 0 {
 					continue
 				}
-				if state := j.Judge(s, at, 80*gib-m.bytes).State; (state == Leaking) != (last == Leaking) {
+				if state := j.Judge(s, at, Alone(80*gib-m.bytes)).State; (state == Leaking) != (last == Leaking) {
 					changes, last = append(changes, h), state
 				}
 			}
@@ -203,7 +203,7 @@ func TestTheVerdictIsThatOfTheSameMemoryInOtherUnits(t *testing.T) {
 			j.Add(s, at, m.bytes*scale)
 			j.Running(s, at, m.running)
 			if tick%6 == 0 {
-				r = j.Judge(s, at, (80*gib-m.bytes)*scale)
+				r = j.Judge(s, at, Alone((80*gib-m.bytes)*scale))
 			}
 		}
 		return r

@@ -270,6 +270,16 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
+// Rose is by how much memory has risen since a time, or since it was first heard of.
+func (j *Judge) Rose(s *Series, since int64) float64 {
+	for i := range s.cells {
+		if c := &s.cells[i]; c.n > 0 && c.end()*j.width > since {
+			return s.last.Value - c.bytes/float64(c.n)
+		}
+	}
+	return 0
+}
+
 // Since is when the process was first seen, or first after it began anew; 0 if it was not.
 func (s *Series) Since() int64 { return s.since }
 

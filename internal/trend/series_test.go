@@ -145,7 +145,7 @@ func TestASeriesThatWasRestoredGoesOnAsItWas(t *testing.T) {
 				j.Add(s, at, math.Round(m.bytes)) // as bytes are: sums do not depend on their order
 				j.Running(s, at, m.running)
 				if tick%6 == 0 {
-					r := j.Judge(s, at, 80*gib-m.bytes)
+					r := j.Judge(s, at, Alone(80*gib-m.bytes))
 					for _, v := range []*float64{&r.Rate.Value, &r.Rate.Low, &r.Rate.High, &r.Exhaustion.Value, &r.Exhaustion.Low, &r.Exhaustion.High, &r.PerServed, &r.PerRequest, &r.PerRequestFirst} {
 						if math.IsNaN(*v) {
 							*v = -1 // equal to itself

@@ -206,7 +206,7 @@ func watch(o Options, p process, seed uint64, hours, limit float64) watched {
 			continue
 		}
 		next = at + int64(o.Every())
-		w.last = j.Judge(s, at, limit-m.bytes)
+		w.last = j.Judge(s, at, Alone(limit-m.bytes))
 		if math.IsInf(w.first[w.last.State], 1) {
 			w.first[w.last.State] = h
 			if w.last.State == Leaking {
