@@ -118,6 +118,9 @@ func (j *Judge) Judge(s *Series, now int64, left Headroom) Result {
 	last := j.look(s, left)
 	raw, on, why := conclude(s.found[:last+1], &j.options, left)
 	r := Result{Why: why, Rate: unknown, Exhaustion: unknown, PerServed: math.NaN()}
+	if s.asleep(now, &j.options) {
+		s.verdict, raw = verdict{}, OK
+	}
 	before := s.verdict.state
 	if before == Leaking && raw < Leaking && !s.verdict.over(s.found[:last+1], raw, why, now) {
 		raw = Leaking

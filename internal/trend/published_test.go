@@ -166,6 +166,32 @@ func TestAProcessThatBeginsAnewDoesNotLeakYet(t *testing.T) {
 	assert.Equal(t, OK, w.last.State)
 }
 
+// Scenario: a process leaks, sleeps for 40 minutes, for two hours, and then for good. Guarantees: a short sleep has no say in the verdict; during a long one nothing leaks, and after it what was known of it
+// is known still; and one that does not wake again is judged as what it is by then.
+func TestALeakGoesOnAfterASleep(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	j, s, last := NewJudge(DefaultOptions()), new(Series), OK
+	var changes []float64
+	for tick := range 24 * 120 {
+		at, h := t0+int64(tick)*int64(30*time.Second), float64(tick)/120
+		bytes := 40*gib + 0.5*gib*h + r.NormFloat64()*20*mib
+		if h > 5 && h < 5.7 || h > 8 && h < 10 || h > 14 {
+			bytes -= 38 * gib
+		}
+		if j.Add(s, at, bytes); tick%2 != 0 {
+			continue
+		}
+		r := j.Judge(s, at, Alone(80*gib-bytes))
+		if (r.State == Leaking) != (last == Leaking) {
+			changes, last = append(changes, h), r.State
+		}
+		if h > 23 {
+			assert.Equal(t, Leaking, r.State, "it leaks on, and holds more than a fifth of what it had")
+		}
+	}
+	assert.InDeltaSlice(t, []float64{3.4, 9, 10.2, 15, 18.2}, changes, 0.4)
+}
+
 // Guarantees: a verdict needs to be found for a while, and the worst that was found all the while counts.
 func TestAVerdictTakesItsTime(t *testing.T) {
 	o := Options{Enter: 10, Leave: 30}

@@ -163,6 +163,23 @@ func restarts(bytes, share, hours float64) process {
 	}
 }
 
+// sleeps gives all but so much of its memory back for so long, at the end of every so many hours.
+func sleeps(p process, to, hours, every float64) process {
+	return func(r *rand.Rand) func(float64) moment {
+		of, begin := p(r), 0.0
+		return func(h float64) moment {
+			m := of(h)
+			if begin == 0 {
+				begin = m.bytes
+			}
+			if math.Mod(h, every) > every-hours {
+				m.bytes += to - begin
+			}
+			return m
+		}
+	}
+}
+
 // both is the sum of two.
 func both(a, b process) process {
 	return func(r *rand.Rand) func(float64) moment {

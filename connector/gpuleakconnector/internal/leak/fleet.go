@@ -272,6 +272,9 @@ func (f *Fleet) process(o *observation) *Process {
 	}
 	if p != nil && p.driver == (o.kind == Used) {
 		switch program, container := differ(p.Executable, w.Executable), differ(p.Names.Container, w.Names.Container); {
+		case program && !container && f.renames(p, o):
+		case program && o.kind == Missed && o.at-p.saidAt <= int64(f.options.TTL):
+			return nil // what is live says whose it is
 		case (program || container) && f.contests(p, o):
 			return nil
 		case program:
