@@ -44,7 +44,7 @@ var kinds = []kind{
 	{"leak of 1 % an hour, begun anew every 8 hours", noisy(small, 0.5, restarts(20*gib, 0.01, 8)), 24, 1, 1, 0},
 	{"stairs of 1 GiB every 2 hours", noisy(small, 0.5, stairs(40*gib, gib, 2)), 36, 1, 1, 0},
 	{"stairs of 2 GiB every 4 hours", noisy(small, 0.5, stairs(40*gib, 2*gib, 4)), 36, 1, 1, 0.26},
-	{"leak of 0.5 GiB an hour, asleep at 2 GiB for 20 minutes every 3 hours", noisy(20*mib, 0.5, sleeps(leak(60*gib, 0.5/60), 2*gib, 1.0/3, 3)), 16, 1, 1, 0},
+	{"leak of 0.5 GiB an hour, asleep for 20 minutes every 3 hours", noisy(20*mib, 0.5, sleeps(leak(60*gib, 0.5/60), 2*gib, 1.0/3, 3)), 16, 1, 1, 0},
 	{"leak of 0.5 GiB an hour, asleep for 6 minutes every 15", noisy(20*mib, 0.5, sleeps(leak(60*gib, 0.5/60), 2*gib, 0.1, 0.25)), 16, 1, 1, 0.3},
 	{"leak of 1 GiB an hour after 10 hours of calm", noisy(small, 0.5, calm(20*gib, gib, 10)), 16, 1, 1, 0},
 	{"leak that fills the GPU within 3 hours", noisy(small, 0.5, between(40*gib, 80*gib, 3, 3)), 3, 1, 1, 0.3},

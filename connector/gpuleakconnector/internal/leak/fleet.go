@@ -56,7 +56,8 @@ type Fleet struct {
 	joins     joins
 	origins   map[string]*origin // of traffic that is joined by a relation
 	budgets   budgets
-	judged    int64 // up to which event time, exclusively
+	judged    int64      // up to which event time, exclusively
+	spoken    []*Process // those of which something was said last; scratch
 	events    []Event
 	evicted   uint64
 	unjoined  [unjoinedReasons]uint64

@@ -14,7 +14,7 @@ import (
 func (f *Fleet) judgeAll(at int64) {
 	devices, newest := map[ID]cause.Seen{}, f.newest()
 	f.noteProcesses(at)
-	var judged []*Process
+	judged := f.spoken[:0]
 	for _, d := range sorted(f.devices) {
 		if f.silent(d, at, newest, "nothing more is heard of the device") {
 			continue
@@ -41,6 +41,8 @@ func (f *Fleet) judgeAll(at int64) {
 	for _, p := range judged {
 		f.tell(p, at)
 	}
+	f.spoken = judged
+	clear(f.spoken) // one that is forgotten is not kept
 }
 
 // judgeProcess says what there is to say of the memory of a process.
