@@ -90,6 +90,34 @@ func TestALeakLooksAsTheContractSays(t *testing.T) {
 	assert.True(t, gone.Flags().NoRecordedValue())
 }
 
+// Scenario: only what a process allocates is told, and calls are missed for an hour; once they are not any more, it is judged; then calls are missed again. Guarantees: there is no state while
+// it is not judged, and why is told instead, each as long as it holds.
+func TestThereIsNoStateWhereThereIsNoVerdict(t *testing.T) {
+	r := newRig(t, nil)
+	missed := 0.0
+	for tick := range 7 * 60 {
+		h := float64(tick) / 60
+		if h < 1 || h > 6.5 {
+			missed++
+		}
+		r.send(newScrape(t0.Add(time.Duration(tick)*time.Minute)).put("cuda.memory.live", 20*gib, "process.pid", 71).put("cuda.memory.missed", missed, "process.pid", 71).Metrics)
+		state, hasState := r.last("gpu.leak.state", "state", "ok")
+		why, hasReason := r.last("gpu.leak.unjudged", "reason", "calls_missed")
+		told := hasState && !state.Flags().NoRecordedValue()
+		switch {
+		case h < 3.9:
+			assert.False(t, hasState, "%v h", h)
+			assert.True(t, h < 0.1 || hasReason && why.DoubleValue() == 1, "%v h", h)
+		case h > 4.2 && h < 6.4:
+			assert.True(t, told, "%v h", h)
+			assert.True(t, hasReason && why.Flags().NoRecordedValue(), "%v h", h)
+		case h > 6.7:
+			assert.False(t, told, "%v h", h)
+			assert.InDelta(t, 1, why.DoubleValue(), 0)
+		}
+	}
+}
+
 func TestWhatCannotBeUsedIsCounted(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Traffic.Relation = nil })
 	at := t0.Add(23 * time.Hour)

@@ -135,7 +135,7 @@ func (e *engine) begin() error {
 	})
 	e.fleet = leak.New(leak.Options{
 		Trend: e.cfg.trend(), Rules: e.rules, Objectives: e.objectives, MaxProcesses: e.cfg.MaxProcesses, TTL: e.cfg.ProcessTTL, Judged: e.judged, Gone: e.gone,
-		Contested: e.contested,
+		Contested: e.contested, Missed: e.missed,
 	})
 	e.counters, e.said, e.events = map[uint64]*counter{}, map[uint64]int64{}, nil
 	e.joins.begin()
@@ -217,6 +217,12 @@ func (e *engine) contested(p *leak.Process, by *leak.Where) {
 	e.set.Logger.Warn("two processes tell memory under one process id: the later one does not count. Put the names of hosts on (resource_detection, k8s_attributes)",
 		zap.String("process.pid", p.PID), zap.String("host", p.Host), zap.String("process.executable.name", p.Executable), zap.String("container.id", p.Names.Container),
 		zap.String("other.process.executable.name", by.Executable), zap.String("other.container.id", by.Names.Container))
+}
+
+// missed tells the operator, once for a process, why there is no verdict on it.
+func (e *engine) missed(p *leak.Process) {
+	e.set.Logger.Warn("a process is not judged while calls of it are missed (cuda.memory.missed), and for min_duration from the last one on: nvidia_gpu tells its memory without them",
+		zap.String("process.pid", p.PID), zap.String("host", p.Host), zap.String("process.executable.name", p.Executable))
 }
 
 // log tells the operator at the console what an event tells the backends.

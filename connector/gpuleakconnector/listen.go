@@ -25,6 +25,7 @@ var memory = map[string]leak.Kind{
 	"cuda.memory.missed":              leak.Missed,
 	"hw.gpu.memory.limit":             leak.Limit,
 	"hw.gpu.memory.usage":             leak.DeviceUsed,
+	"nvidia.gpu.memory.reserved":      leak.Reserved,
 	"nvidia.gpu.memory.unattributed":  leak.Unattributed,
 }
 
@@ -215,7 +216,7 @@ func (e *engine) added(b *intake.Batch, series uint64, p pmetric.NumberDataPoint
 // where is what a point is about, the same for all points of a series.
 func (e *engine) where(b *intake.Batch, kind leak.Kind, point pcommon.Map) *leak.Where {
 	series := attrs.Combine(b.Source(point), uint64(kind), attrs.String(b.Metric.Name()))
-	if kind >= leak.Burn {
+	if kind.OfPromise() {
 		series = attrs.Combine(series, attrs.Hash(point)) // a source is the same whatever slo_schema has written on it
 	}
 	if w, known := e.places[series]; known {
@@ -242,17 +243,17 @@ func (e *engine) locate(b *intake.Batch, kind leak.Kind, point pcommon.Map) *lea
 		return strings.Clone(b.Value(key, point)) // not the memory of a batch
 	}
 	switch {
-	case kind >= leak.Burn:
+	case kind.OfPromise():
 		const span = "window"
 		return &leak.Where{
 			SLO: text(labels.SLOID), Window: text(span), Series: attrs.Combine(b.Source(pcommon.NewMap()), attrs.HashWithout(point, []string{span})),
 		}
-	case kind >= leak.Running:
+	case kind.OfTraffic():
 		w := e.called(text)
 		w.Service, w.Device = text("service.name"), text("hw.id")
 		w.Instance = engineOf(text)
 		return w
-	case kind >= leak.Limit:
+	case kind.OfDevice():
 		w := &leak.Where{Host: host(text), Device: text("hw.id")}
 		e.describe(w, text)
 		return w

@@ -10,6 +10,10 @@ var (
 		Name: "gpu.leak.state", Kind: emit.StateSet, Default: true, States: []string{"ok", "suspect", "leaking", "plateau"},
 		Description: "What there is to say of the memory of a process on a device, or, without process.pid, of the memory of no visible process, or of the device where nothing is told of its processes.",
 	}
+	unjudged = &emit.Metric{
+		Name: "gpu.leak.unjudged", Kind: emit.Gauge, Default: true, Attributes: []string{"`reason` = young, calls_missed, told_elsewhere"},
+		Description: "1 while there is no state, by why: memory was not seen for long enough; what is allocated is not known, since calls were missed; a process that says of no device tells what the device shows.",
+	}
 	rate = &emit.Metric{
 		Name: "gpu.leak.rate", Unit: "By/s", Kind: emit.Gauge, Default: true,
 		Description: "How fast memory grows, over the span that the state rests on, at equal traffic where that is known.",
@@ -42,7 +46,7 @@ var (
 		Name: "gpu.leak.slo.breaks_in", Unit: "s", Kind: emit.Gauge, Default: true, Attributes: []string{"`slo_id`"},
 		Description: "When a leak breaks a promise, at the latest: for each that it will break, while it is one.",
 	}
-	table = []*emit.Metric{state, rate, rateBound, exhaustion, exhaustionBound, perRequest, perRequestFirst, causes, breaks}
+	table = []*emit.Metric{state, unjudged, rate, rateBound, exhaustion, exhaustionBound, perRequest, perRequestFirst, causes, breaks}
 )
 
 // states are the places of trend's states in those of the metric.

@@ -67,7 +67,17 @@ func (e *engine) judged(p *leak.Place, at int64) {
 		return
 	}
 	to, r := e.of(batch, p), &p.Result
-	to.StateSet(state, at, states[r.State])
+	if p.Standing == leak.Given {
+		to.StateSet(state, at, states[r.State])
+	} else {
+		to.Gauge(unjudged, at, 1, "reason", p.Standing.String())
+		if p.Stood == leak.Given {
+			staleVerdict(to, at)
+		}
+	}
+	if p.Stood > leak.Given && p.Stood != p.Standing {
+		to.Stale(unjudged, at, "reason", p.Stood.String())
+	}
 	gauge := func(m *emit.Metric, v float64, more ...string) {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
 			to.Gauge(m, at, v, more...)
@@ -106,18 +116,28 @@ func (e *engine) gone(p *leak.Place, at int64) {
 		return
 	}
 	to := e.of(batch, p)
-	for _, m := range []*emit.Metric{state, rate, exhaustion, perRequest, perRequestFirst} {
-		to.Stale(m, at)
-	}
-	for _, bound := range []string{"lower", "upper"} {
-		to.Stale(rateBound, at, "bound", bound)
-		to.Stale(exhaustionBound, at, "bound", bound)
+	staleVerdict(to, at)
+	to.Stale(perRequest, at)
+	to.Stale(perRequestFirst, at)
+	if p.Standing > leak.Given {
+		to.Stale(unjudged, at, "reason", p.Standing.String())
 	}
 	if p.Cause != nil {
 		to.Stale(causes, at, "cause", p.Cause.Cause)
 	}
 	for _, is := range p.Promises {
 		to.Stale(breaks, at, "slo_id", is.ID)
+	}
+}
+
+// staleVerdict ends what is told where there is a verdict.
+func staleVerdict(to emit.Series, at int64) {
+	for _, m := range []*emit.Metric{state, rate, exhaustion} {
+		to.Stale(m, at)
+	}
+	for _, bound := range []string{"lower", "upper"} {
+		to.Stale(rateBound, at, "bound", bound)
+		to.Stale(exhaustionBound, at, "bound", bound)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 func scaleOf(kind leak.Kind, m pmetric.Metric) (scale float64, ok bool) {
 	want := "bytes"
 	switch kind {
-	case leak.Used, leak.Live, leak.Limit, leak.DeviceUsed, leak.Unattributed:
+	case leak.Used, leak.Live, leak.Limit, leak.DeviceUsed, leak.Reserved, leak.Unattributed:
 	case leak.Cache, leak.Remaining:
 		want = "ratio"
 	default:

@@ -28,7 +28,7 @@ func TestUnitsAreConvertedOrRefused(t *testing.T) {
 	for unit, want := range map[string]float64{
 		"": 1, "By": 1, "bytes": 1, "KiBy": 1 << 10, "MiBy": 1 << 20, "GiBy": 1 << 30, "TiBy": 1 << 40, "kBy": 1e3, "MBy": 1e6, "GBy": 1e9, "MiB": 1 << 20, "1": 0, "%": 0, "s": 0, "furlong": 0, "By/s": 0,
 	} {
-		for _, kind := range []leak.Kind{leak.Used, leak.Live, leak.Limit, leak.DeviceUsed, leak.Unattributed} {
+		for _, kind := range []leak.Kind{leak.Used, leak.Live, leak.Limit, leak.DeviceUsed, leak.Reserved, leak.Unattributed} {
 			f(kind, name, unit, want)
 		}
 	}

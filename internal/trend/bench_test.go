@@ -41,6 +41,6 @@ func BenchmarkJudge(b *testing.B) {
 	each := int(o.Every() / (10 * time.Second))
 	b.ReportAllocs()
 	for b.Loop() {
-		j.Judge(s, more(each), 50*gib)
+		j.Judge(s, more(each), Alone(50*gib))
 	}
 }

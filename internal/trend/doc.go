@@ -3,10 +3,10 @@
 // Package trend tells memory that leaks from memory that is only used: by a cache that fills once, by traffic that comes and
 // goes, by a collector of garbage, by a process that has begun anew.
 //
-//	var s trend.Series                          // of one process, some 30 KB when it is ten days old
-//	judge.Add(&s, at, bytes)                    // event time, in any order
-//	judge.Running(&s, at, requests)             // what its traffic was meanwhile, where that is known
-//	r := judge.Judge(&s, now, limit-usage)      // state, rate, time to exhaustion, bytes a request
+//	var s trend.Series                                  // of one process, some 30 KB when it is ten days old
+//	judge.Add(&s, at, bytes)                            // event time, in any order
+//	judge.Running(&s, at, requests)                     // what its traffic was meanwhile, where that is known
+//	r := judge.Judge(&s, now, trend.Alone(limit-usage)) // state, rate, time to exhaustion, bytes a request
 //
 // A rise is looked for over several spans at once, each twice as long as the one before (see Series). In each of them
 //

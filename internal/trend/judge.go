@@ -35,11 +35,11 @@ type Result struct {
 	State State
 	// Why a rise that was found now is no leak.
 	Why Why
-	// Rate is in bytes a second, over the span that the state rests on; NaN before there is one.
+	// Rate is in bytes a second, over the span that the state rests on, or since the rise last changed within it; NaN before there is one.
 	Rate Estimate
-	// Exhaustion is in how many seconds nothing is left, at that rate; +Inf where it never is.
+	// Exhaustion is in how many seconds nothing is left, at that rate, or at that of all that grows where this is more; +Inf where it never is.
 	Exhaustion Estimate
-	// Span is how long the span is.
+	// Span is how long that is.
 	Span time.Duration
 	// Adjusted: the rate is that at equal traffic.
 	Adjusted bool
@@ -58,6 +58,39 @@ type Judge struct {
 	sc      scratch
 }
 
+// Headroom is what is left of a device to a series, and to others.
+type Headroom struct {
+	// Bytes are left; NaN where that is not known.
+	Bytes float64
+	// Taken is how fast all that grows takes of it, in bytes a second, of which the series is one; 0 where that is not known.
+	Taken Estimate
+}
+
+// Alone is what is left to a series beside which nothing grows.
+func Alone(bytes float64) Headroom { return Headroom{Bytes: bytes} }
+
+// share is how much of what is taken at a rate and by all is taken at that rate.
+func (h *Headroom) share(rate float64) float64 {
+	if h.Taken.Low > rate {
+		return max(rate, 0) / h.Taken.Low
+	}
+	return 1
+}
+
+// Exhaustion is in how many seconds nothing is left, where one of those that take of it does so at a rate.
+func (h *Headroom) Exhaustion(rate Estimate) Estimate {
+	if math.IsNaN(h.Bytes) {
+		return unknown
+	}
+	after := func(bytes float64) float64 {
+		if bytes <= 0 {
+			return math.Inf(1)
+		}
+		return max(h.Bytes, 0) / bytes
+	}
+	return Estimate{Value: after(max(rate.Value, h.Taken.Value)), Low: after(max(rate.High, h.Taken.High)), High: after(max(rate.Low, h.Taken.Low))}
+}
+
 // NewJudge returns one for valid options.
 func NewJudge(o Options) *Judge { return &Judge{options: o, width: o.width()} }
 
@@ -71,6 +104,7 @@ type finding struct {
 	known, rising, long bool
 	rate                Estimate
 	rise, span, served  float64
+	lately              lately
 	shape               Shape
 	why                 Why     // besides shape
 	kept                float64 // of its slope, after a bend
@@ -79,12 +113,14 @@ type finding struct {
 	takes               [explanations]float64 // of memory, that traffic explains: bytes by request, or by the whole KV cache
 }
 
-// Judge says what there is to say at a time, in event time, of a series of which so much memory is left to it and others; NaN where that
-// is not known. It is asked at rising times.
-func (j *Judge) Judge(s *Series, now int64, left float64) Result {
+// Judge says what there is to say at a time, in event time, of a series and of what is left to it. It is asked at rising times.
+func (j *Judge) Judge(s *Series, now int64, left Headroom) Result {
 	last := j.look(s, left)
 	raw, on, why := conclude(s.found[:last+1], &j.options, left)
 	r := Result{Why: why, Rate: unknown, Exhaustion: unknown, PerServed: math.NaN()}
+	if s.asleep(now, &j.options) {
+		s.verdict, raw = verdict{}, OK
+	}
 	before := s.verdict.state
 	if before == Leaking && raw < Leaking && !s.verdict.over(s.found[:last+1], raw, why, now) {
 		raw = Leaking
@@ -100,10 +136,11 @@ func (j *Judge) Judge(s *Series, now int64, left float64) Result {
 		s.verdict.proof.climbs(s.found[:last+1], j.options.MinDuration.Seconds(), now)
 	}
 	if on != nil {
-		r.Rate, r.Adjusted, r.Span = on.rate, on.adjusted, time.Duration(on.span*1e9)
-		r.Exhaustion = exhaustion(on.rate, left)
-		if on.served > 0 {
-			r.PerServed = on.rate.Value / (on.served / on.span)
+		l := &on.lately
+		r.Rate, r.Adjusted, r.Span = l.rate, on.adjusted, time.Duration(l.span*1e9)
+		r.Exhaustion = left.Exhaustion(l.rate)
+		if l.served > 0 {
+			r.PerServed = l.rate.Value / (l.served / l.span)
 		}
 	}
 	r.PerRequestFirst = s.first.value()
@@ -113,11 +150,15 @@ func (j *Judge) Judge(s *Series, now int64, left float64) Result {
 
 // look brings the findings of a series up to date: those of a level are good until its next cell is complete. It returns the highest
 // that has anything to say.
-func (j *Judge) look(s *Series, left float64) (last int) {
+func (j *Judge) look(s *Series, left Headroom) (last int) {
 	from, cells := s.since+int64(j.options.Settle), 0
 	if s.since == 0 {
 		s.found[0] = finding{}
 		return 0 // only traffic is known
+	}
+	matters := urgent * left.Bytes
+	if left.Taken.Low > 0 {
+		matters *= urgent // one that takes as much of what all take
 	}
 	for level := range uint8(topLevel + 1) {
 		f := &s.found[level]
@@ -125,7 +166,7 @@ func (j *Judge) look(s *Series, left float64) (last int) {
 			j.view(s, level, from, &j.of)
 			n := len(j.of.x)
 			*f = finding{cells: n, complete: complete}
-			if n >= minCells && (level >= mainLevel || slices.Max(j.of.y)-slices.Min(j.of.y) > urgent*left) {
+			if n >= minCells && (level >= mainLevel || slices.Max(j.of.y)-slices.Min(j.of.y) > matters) {
 				*f = j.find(s, &j.of)
 				f.known, f.cells, f.complete = true, n, complete
 			}
@@ -136,6 +177,24 @@ func (j *Judge) look(s *Series, left float64) (last int) {
 		last, cells = int(level), f.cells
 	}
 	return last
+}
+
+// lately is a rise since it last changed: that of a leak that began within a view is not that of the view.
+type lately struct {
+	rate         Estimate
+	span, served float64
+}
+
+// since is the rise of a view that bends at a cell, from there on; separate is the share of time's variance that traffic leaves.
+func (j *Judge) since(v *view, bent int, separate float64) lately {
+	x, y := v.x[bent:], v.y[bent:]
+	line := j.sc.theilSen(x, y)
+	l := lately{rate: Estimate{Value: line.slope}, span: v.span - x[0], served: v.served}
+	l.rate.Low, l.rate.High = j.sc.interval(line, j.sc.inflation(x, y, line)/separate)
+	for _, served := range v.serves[:bent] {
+		l.served -= served
+	}
+	return l
 }
 
 // find looks for a rise in a view.
@@ -152,9 +211,11 @@ func (j *Judge) find(s *Series, v *view) finding {
 	f.adjusted, f.rate.Value = adjusted, line.slope
 	f.rate.Low, f.rate.High = j.sc.interval(line, inflation)
 	f.rise = line.slope * v.span
+	f.lately = lately{f.rate, f.span, f.served}
 	matters := f.rise > j.options.MinRise*(base+j.sc.median(v.y))
+	bent := 0
 	if f.kept = 1; matters {
-		f.shape, f.kept = j.sc.shape(v.x, v.y)
+		f.shape, f.kept, bent = j.sc.shape(v.x, v.y)
 		f.stair = j.sc.stairs(v.x, j.sc.smooth(v.y), v.width)
 	}
 	isStair := f.stair.goesOn(j.options.MinDuration.Seconds())
@@ -168,11 +229,17 @@ func (j *Judge) find(s *Series, v *view) finding {
 			f.rising, f.rate = true, rate
 		}
 	}
+	bends := f.rising && bent > 0
 	if !f.rising && isStair {
 		f.rising, f.rate = true, f.stair.rate()
 	}
 	if f.rising && j.returns(s, v, base, f.rise) {
 		f.why = Returning
+	}
+	if f.lately.rate = f.rate; bends {
+		if l := j.since(v, bent, max(separate, inseparable)); l.rate.Low > 0 && !math.IsInf(l.rate.High, 1) {
+			f.lately = l // there is enough of it to tell
+		}
 	}
 	return f
 }
@@ -216,14 +283,16 @@ const urgent = 0.1
 const haste = 3
 
 // exhausts reports whether nothing would be left before the rise has been seen for long enough, or so soon that it is better told now, at the
-// least rate that it may have.
-func (f *finding) exhausts(o *Options, left float64) bool {
-	return f.rise >= urgent*(left+f.rise) && left/f.rate.Low < max(o.MinDuration.Seconds()-f.span, haste*f.span)
+// least rate that it may have. Where others take of what is left, its part of that is what it takes of all; one that takes next to nothing is not in haste.
+func (f *finding) exhausts(o *Options, left Headroom) bool {
+	share := left.share(f.rate.Low)
+	mine := share * left.Bytes
+	return share >= urgent && f.rise >= urgent*(mine+f.rise) && mine/f.rate.Low < max(o.MinDuration.Seconds()-f.span, haste*f.span)
 }
 
 // conclude is what the findings of all levels say together: the state, that which it rests on, if any, and why it is no leak. It
 // rests on the shortest of those that are long, where there is a choice: that says how it goes now.
-func conclude(found []finding, o *Options, left float64) (state State, on *finding, why Why) {
+func conclude(found []finding, o *Options, left Headroom) (state State, on *finding, why Why) {
 	for level := range found {
 		f := &found[level]
 		if !f.known {
@@ -259,18 +328,4 @@ func (f *finding) state(o *Options, longer []finding, recent *finding) (State, W
 		return Suspect, Slowing
 	}
 	return Leaking, Nothing
-}
-
-// exhaustion is how long it takes until nothing is left.
-func exhaustion(rate Estimate, left float64) Estimate {
-	if math.IsNaN(left) {
-		return unknown
-	}
-	after := func(bytes float64) float64 {
-		if bytes <= 0 {
-			return math.Inf(1)
-		}
-		return max(left, 0) / bytes
-	}
-	return Estimate{Value: after(rate.Value), Low: after(rate.High), High: after(rate.Low)}
 }

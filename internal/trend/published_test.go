@@ -116,7 +116,7 @@ func TestALeakThatRestsByNightIsOneLeak(t *testing.T) {
 			if tick%6 != 0 {
 				continue
 			}
-			if state := j.Judge(s, at, 40*gib-leaked).State; (state == Leaking) != (last == Leaking) {
+			if state := j.Judge(s, at, Alone(40*gib-leaked)).State; (state == Leaking) != (last == Leaking) {
 				changes++
 				if last = state; changes == 1 {
 					assert.Less(t, h, 12.0)
@@ -148,7 +148,7 @@ func TestALeakThatStopsIsOver(t *testing.T) {
 				if j.Add(s, at, m.bytes); tick%2 != 0 {
 					continue
 				}
-				if state := j.Judge(s, at, 80*gib-m.bytes).State; (state == Leaking) != (last == Leaking) {
+				if state := j.Judge(s, at, Alone(80*gib-m.bytes)).State; (state == Leaking) != (last == Leaking) {
 					changes, last = append(changes, h), state
 				}
 			}
@@ -164,6 +164,32 @@ func TestAProcessThatBeginsAnewDoesNotLeakYet(t *testing.T) {
 	w := watch(DefaultOptions(), noisy(small, 0.5, restarts(20*gib, 0.02, 5)), 1, 5.2, 80*gib)
 	assert.Less(t, w.first[Leaking], 4.0)
 	assert.Equal(t, OK, w.last.State)
+}
+
+// Scenario: a process leaks, sleeps for 40 minutes, for two hours, and then for good. Guarantees: a short sleep has no say in the verdict; during a long one nothing leaks, and after it what was known of it
+// is known still; and one that does not wake again is judged as what it is by then.
+func TestALeakGoesOnAfterASleep(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	j, s, last := NewJudge(DefaultOptions()), new(Series), OK
+	var changes []float64
+	for tick := range 24 * 120 {
+		at, h := t0+int64(tick)*int64(30*time.Second), float64(tick)/120
+		bytes := 40*gib + 0.5*gib*h + r.NormFloat64()*20*mib
+		if h > 5 && h < 5.7 || h > 8 && h < 10 || h > 14 {
+			bytes -= 38 * gib
+		}
+		if j.Add(s, at, bytes); tick%2 != 0 {
+			continue
+		}
+		r := j.Judge(s, at, Alone(80*gib-bytes))
+		if (r.State == Leaking) != (last == Leaking) {
+			changes, last = append(changes, h), r.State
+		}
+		if h > 23 {
+			assert.Equal(t, Leaking, r.State, "it leaks on, and holds more than a fifth of what it had")
+		}
+	}
+	assert.InDeltaSlice(t, []float64{3.4, 9, 10.2, 15, 18.2}, changes, 0.4)
 }
 
 // Guarantees: a verdict needs to be found for a while, and the worst that was found all the while counts.
@@ -203,7 +229,7 @@ func TestTheVerdictIsThatOfTheSameMemoryInOtherUnits(t *testing.T) {
 			j.Add(s, at, m.bytes*scale)
 			j.Running(s, at, m.running)
 			if tick%6 == 0 {
-				r = j.Judge(s, at, (80*gib-m.bytes)*scale)
+				r = j.Judge(s, at, Alone((80*gib-m.bytes)*scale))
 			}
 		}
 		return r

@@ -77,7 +77,7 @@ func TestShapesAreThoseOfOtherImplementations(t *testing.T) {
 		line, slope := lineThrough(want.X, want.Y)
 		assert.InEpsilon(t, want.Line, line, 1e-9)
 		assert.InDelta(t, want.Slope, slope, 1e-9)
-		left, before, after := bend(want.X, want.Y, line, slope)
+		left, before, after, _ := bend(want.X, want.Y, line, slope)
 		assert.InEpsilon(t, want.Left, left, 1e-9)
 		assert.InDelta(t, want.Before, before, 1e-9)
 		assert.InDelta(t, want.After, after, 1e-9)

@@ -15,8 +15,8 @@ const (
 	mainLevel = 4
 	// topLevel is the last: for 3 hours its view is ten days.
 	topLevel = 10
-	// restartShare of what there was is near zero: a process that has begun anew.
-	restartShare = 0.1
+	// asleepShare of what there was is near zero: a process that sleeps, or has begun anew.
+	asleepShare = 0.2
 	// firstHour is what later memory per request is held against.
 	firstHour = int64(time.Hour)
 )
@@ -33,7 +33,7 @@ type Series struct {
 	since   int64 // the first point since it began; 0 for none
 	anew    int64 // when it last began anew; 0 for never
 	last    point // the newest of memory
-	low     point // near zero, and not believed until the next says so too
+	low     point // the newest near zero, while it may only sleep
 	first   perRequest
 	verdict verdict
 	found   [topLevel + 1]finding // by level; what is known is kept until its next cell is complete
@@ -71,7 +71,7 @@ type Outcome uint8
 const (
 	// Taken: it is in.
 	Taken Outcome = iota
-	// Withheld: memory is near zero, which is a restart if the next point says so too, and else one wrong reading.
+	// Withheld: memory is near zero, or was so lately: the process sleeps, unless it turns out that it has begun anew.
 	Withheld
 	// Late: it is older than what is remembered, or than the last restart.
 	Late
@@ -84,18 +84,8 @@ func (j *Judge) Add(s *Series, at int64, bytes float64) Outcome {
 	if !valid(bytes) {
 		return Invalid
 	}
-	if at > s.last.At && s.since != 0 {
-		switch {
-		case bytes >= restartShare*s.last.Value:
-			s.low = point{}
-		case s.low.At == 0:
-			s.low = point{At: at, Value: bytes}
-			return Withheld
-		default:
-			before := s.low
-			s.restart(before.At, j.width)
-			j.Add(s, before.At, before.Value)
-		}
+	if at > s.last.At && s.since != 0 && j.sleeps(s, at, bytes) {
+		return Withheld
 	}
 	if out := j.put(s, at, cell{n: 1, bytes: bytes}); out != Taken {
 		return out
@@ -110,6 +100,37 @@ func (j *Judge) Add(s *Series, at int64, bytes float64) Outcome {
 		s.first.add(&cell{n: 1, bytes: bytes})
 	}
 	return Taken
+}
+
+// sleeps reports whether memory is withheld, since it fell to near zero and nobody knows yet what that is. An engine that sleeps gives nearly all of its memory
+// back, and takes as much when it wakes: then it goes on as it was, and its sleep is left out, as is one wrong reading. What wakes with less has begun anew, and so has
+// what has slept for longer than a verdict takes, or than it was awake.
+func (j *Judge) sleeps(s *Series, at int64, bytes float64) bool {
+	switch asleep := s.low.At != 0; {
+	case bytes < asleepShare*s.last.Value:
+		if at > s.low.At {
+			s.low = point{At: at, Value: bytes}
+		}
+		if at-s.last.At <= min(int64(j.options.MinDuration), s.last.At-s.since) {
+			return true
+		}
+	case !asleep:
+		return false
+	case bytes >= (1-j.options.MinRise)*s.last.Value:
+		s.low = point{}
+		return false
+	case at-s.low.At <= int64(j.options.Settle):
+		return true
+	}
+	began := s.low
+	s.restart(began.At, j.width)
+	j.Add(s, began.At, began.Value)
+	return false
+}
+
+// asleep reports whether a process has slept for so long that nothing can be said of it as it was.
+func (s *Series) asleep(now int64, o *Options) bool {
+	return s.low.At != 0 && now-s.last.At > int64(o.Leave)
 }
 
 // Running takes in how many requests were worked on.
@@ -270,11 +291,26 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
+// Rose is by how much memory has risen since a time, or since it was first heard of.
+func (j *Judge) Rose(s *Series, since int64) float64 {
+	for i := range s.cells {
+		if c := &s.cells[i]; c.n > 0 && c.end()*j.width > since {
+			return s.last.Value - c.bytes/float64(c.n)
+		}
+	}
+	return 0
+}
+
 // Since is when the process was first seen, or first after it began anew; 0 if it was not.
 func (s *Series) Since() int64 { return s.since }
 
 // Last is the newest value of memory, and when it was.
-func (s *Series) Last() (at int64, bytes float64) { return s.last.At, s.last.Value }
+func (s *Series) Last() (at int64, bytes float64) {
+	if s.low.At > s.last.At {
+		return s.low.At, s.low.Value
+	}
+	return s.last.At, s.last.Value
+}
 
 // Cells is how many there are: the size of a series.
 func (s *Series) Cells() int { return len(s.cells) }

@@ -32,7 +32,7 @@ func points(t *rapid.T) []heard {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) heard {
 		return heard{
 			at:   t0 + rapid.Int64Range(0, int64(span)).Draw(t, "at"),
-			kind: rapid.IntRange(0, 3).Draw(t, "kind"), value: float64(rapid.IntRange(1000, 9000).Draw(t, "value")),
+			kind: rapid.IntRange(0, 3).Draw(t, "kind"), value: float64(rapid.IntRange(2000, 9000).Draw(t, "value")), // none is near zero
 		}
 	}), 1, 200).Draw(t, "points")
 }
@@ -145,7 +145,7 @@ func TestASeriesThatWasRestoredGoesOnAsItWas(t *testing.T) {
 				j.Add(s, at, math.Round(m.bytes)) // as bytes are: sums do not depend on their order
 				j.Running(s, at, m.running)
 				if tick%6 == 0 {
-					r := j.Judge(s, at, 80*gib-m.bytes)
+					r := j.Judge(s, at, Alone(80*gib-m.bytes))
 					for _, v := range []*float64{&r.Rate.Value, &r.Rate.Low, &r.Rate.High, &r.Exhaustion.Value, &r.Exhaustion.Low, &r.Exhaustion.High, &r.PerServed, &r.PerRequest, &r.PerRequestFirst} {
 						if math.IsNaN(*v) {
 							*v = -1 // equal to itself
@@ -182,26 +182,66 @@ func TestADamagedStateIsRefused(t *testing.T) {
 	f(func(st *SeriesState) { st.Newest-- }, "is not remembered")
 }
 
-func TestOneReadingNearZeroIsNoRestartAndTwoAre(t *testing.T) {
+// Guarantees: memory that falls to near zero and comes back is one that slept; where it does not come back, or with less, it has begun anew.
+func TestMemoryNearZeroSleepsOrBeginsAnew(t *testing.T) {
 	j := NewJudge(DefaultOptions())
-	var s Series
 	at := func(i int) int64 { return t0 + int64(i)*int64(10*time.Second) }
-	for i := range 100 {
-		assert.Equal(t, Taken, j.Add(&s, at(i), 1e9))
+	begin := func() *Series {
+		s := new(Series)
+		for i := range 100 {
+			assert.Equal(t, Taken, j.Add(s, at(i), 1e9))
+		}
+		return s
 	}
-	assert.Equal(t, Withheld, j.Add(&s, at(100), 0))
-	assert.Equal(t, Taken, j.Add(&s, at(101), 1e9))
+	s := begin()
+	assert.Equal(t, Withheld, j.Add(s, at(100), 0), "one wrong reading")
+	assert.Equal(t, Taken, j.Add(s, at(101), 1e9))
+	for i := 102; i < 150; i++ {
+		assert.Equal(t, Withheld, j.Add(s, at(i), 1e6), "it sleeps")
+	}
+	when, bytes := s.Last()
+	assert.Equal(t, at(149), when)
+	assert.InDelta(t, 1e6, bytes, 0)
+	assert.Equal(t, Withheld, j.Add(s, at(150), 5e8), "it wakes")
+	assert.Equal(t, Taken, j.Add(s, at(151), 0.996e9))
 	assert.Equal(t, t0, s.Since())
-	j.Running(&s, at(101), 3)
-	assert.Equal(t, Withheld, j.Add(&s, at(102), 1e6))
-	assert.Equal(t, Taken, j.Add(&s, at(103), 2e6))
-	assert.Equal(t, at(102), s.Since(), "it began with the first of the two")
-	assert.Equal(t, Late, j.Add(&s, at(50), 1e9), "what was before is over")
 	total := 0.0
 	for _, c := range s.cells {
 		total += c.bytes
 	}
-	assert.InDelta(t, 3e6, total, 0)
+	assert.InDelta(t, 101e9+0.996e9, total, 0)
+
+	s = begin()
+	for i := 100; i < 110; i++ {
+		assert.Equal(t, Withheld, j.Add(s, at(i), 1e6))
+	}
+	j.Running(s, at(111), 3)
+	for i := 110; i < 170; i++ {
+		assert.Equal(t, Withheld, j.Add(s, at(i), 0.99e9), "it may still take the rest")
+	}
+	assert.Equal(t, Taken, j.Add(s, at(170), 0.99e9))
+	assert.Equal(t, at(109), s.Since(), "when it was near zero last")
+	assert.Equal(t, Late, j.Add(s, at(50), 1e9), "what was before is over")
+
+	s = begin()
+	for i := 100; i < 199; i++ {
+		assert.Equal(t, Withheld, j.Add(s, at(i), 1e6), "for as long as it was awake")
+	}
+	assert.Equal(t, Taken, j.Add(s, at(199), 1e6))
+	assert.Equal(t, at(199), s.Since())
+}
+
+func TestNothingStaysOfAProcessThatHasBegunAnew(t *testing.T) {
+	j := NewJudge(DefaultOptions())
+	var s Series
+	at := func(i int) int64 { return t0 + int64(i)*int64(10*time.Second) }
+	j.Add(&s, at(0), 1e9)
+	assert.Equal(t, Taken, j.Add(&s, at(103), 2e6), "it was awake for no time")
+	total := 0.0
+	for _, c := range s.cells {
+		total += c.bytes
+	}
+	assert.InDelta(t, 4e6, total, 0)
 }
 
 func TestWhatIsNoAmountIsRefused(t *testing.T) {

@@ -38,8 +38,8 @@ const (
 
 // shape compares three explanations of y: a line, a line that bends, and levels with a few steps between them. Schwarz's criterion
 // decides (G. Schwarz, Estimating the dimension of a model, Ann. Stat. 6, 1978). kept is how much of its slope is left after a
-// bend that is better than a line, wherever that is worth asking, and 1 where there is none.
-func (sc *scratch) shape(x, y []float64) (shape Shape, kept float64) {
+// bend that is better than a line, wherever that is worth asking, and 1 where there is none; bent is where that bend is, and 0 where there is none.
+func (sc *scratch) shape(x, y []float64) (shape Shape, kept float64, bent int) {
 	y = sc.smooth(y)
 	n := float64(len(y))
 	total := spread(y)
@@ -48,8 +48,8 @@ func (sc *scratch) shape(x, y []float64) (shape Shape, kept float64) {
 	}
 	line, slope := lineThrough(x, y)
 	best, kept := score(line, 2), 1.0
-	if left, before, after := bend(x, y, line, slope); score(left, 4) < best {
-		best = score(left, 4)
+	if left, before, after, at := bend(x, y, line, slope); score(left, 4) < best {
+		best, bent = score(left, 4), at
 		if before > 0 {
 			kept = after / before
 		}
@@ -62,7 +62,7 @@ func (sc *scratch) shape(x, y []float64) (shape Shape, kept float64) {
 			best, shape = score(left, 2*(steps+1)), Steps
 		}
 	}
-	return shape, kept
+	return shape, kept, bent
 }
 
 // smooth takes what stands out for one or two cells away, and leaves steps as they are: the median of five.
@@ -107,7 +107,7 @@ func lineThrough(x, y []float64) (left, slope float64) {
 }
 
 // bend is what two lines that meet leave, at the place where that is least, and their slopes. line and slope are those of one line.
-func bend(x, y []float64, line, slope float64) (left, before, after float64) {
+func bend(x, y []float64, line, slope float64) (left, before, after float64, place int) {
 	left, before, after = line, slope, slope
 	mx, my := mean(x), mean(y)
 	for at := leastBend; at < len(y)-leastBend; at++ {
@@ -128,10 +128,10 @@ func bend(x, y []float64, line, slope float64) (left, before, after float64) {
 		}
 		if now := line - hy*hy/hh; now < left {
 			left, before = max(now, 0), slope-hy/hh*xh/xx
-			after = before + hy/hh
+			after, place = before+hy/hh, at
 		}
 	}
-	return left, before, after
+	return left, before, after, place
 }
 
 // levels is what constant levels leave, by the number of steps between them: the least there can be, by dynamic programming (I. E.

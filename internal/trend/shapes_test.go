@@ -163,6 +163,23 @@ func restarts(bytes, share, hours float64) process {
 	}
 }
 
+// sleeps gives all but so much of its memory back for so long, at the end of every so many hours.
+func sleeps(p process, to, hours, every float64) process {
+	return func(r *rand.Rand) func(float64) moment {
+		of, begin := p(r), 0.0
+		return func(h float64) moment {
+			m := of(h)
+			if begin == 0 {
+				begin = m.bytes
+			}
+			if math.Mod(h, every) > every-hours {
+				m.bytes += to - begin
+			}
+			return m
+		}
+	}
+}
+
 // both is the sum of two.
 func both(a, b process) process {
 	return func(r *rand.Rand) func(float64) moment {
@@ -206,7 +223,7 @@ func watch(o Options, p process, seed uint64, hours, limit float64) watched {
 			continue
 		}
 		next = at + int64(o.Every())
-		w.last = j.Judge(s, at, limit-m.bytes)
+		w.last = j.Judge(s, at, Alone(limit-m.bytes))
 		if math.IsInf(w.first[w.last.State], 1) {
 			w.first[w.last.State] = h
 			if w.last.State == Leaking {

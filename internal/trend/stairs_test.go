@@ -28,7 +28,7 @@ func TestAStairIsOneLeakUntilItEnds(t *testing.T) {
 			if j.Add(s, at, m.bytes); tick%2 != 0 {
 				continue
 			}
-			if state := j.Judge(s, at, 80*gib-m.bytes).State; (state == Leaking) != (last == Leaking) {
+			if state := j.Judge(s, at, Alone(80*gib-m.bytes)).State; (state == Leaking) != (last == Leaking) {
 				changes, last = append(changes, h), state
 			}
 		}

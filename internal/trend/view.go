@@ -6,16 +6,17 @@ package trend
 type view struct {
 	x, y     []float64 // seconds since its begin, bytes
 	explains [explanations][]float64
-	served   float64
-	known    int     // cells whose traffic is known
-	at       int64   // when it begins
-	span     float64 // seconds from begin to end
-	width    float64 // seconds of a cell
+	serves   []float64 // requests that were finished, by cell
+	served   float64   // of all of them
+	known    int       // cells whose traffic is known
+	at       int64     // when it begins
+	span     float64   // seconds from begin to end
+	width    float64   // seconds of a cell
 }
 
 // view fills v with the cells of a level that begin at or after a time, which loading a model has ended.
 func (j *Judge) view(s *Series, level uint8, from int64, v *view) {
-	v.x, v.y, v.served, v.known, v.span = v.x[:0], v.y[:0], 0, 0, 0
+	v.x, v.y, v.serves, v.served, v.known, v.span = v.x[:0], v.y[:0], v.serves[:0], 0, 0, 0
 	for k := range v.explains {
 		v.explains[k] = v.explains[k][:0]
 	}
@@ -52,6 +53,7 @@ func (j *Judge) view(s *Series, level uint8, from int64, v *view) {
 			v.known++
 		}
 		v.served += c.served
+		v.serves = append(v.serves, c.served)
 		v.x = append(v.x, float64(c.at-v.at)*seconds)
 		v.y = append(v.y, c.bytes/float64(c.n))
 		v.explains[byRunning] = append(v.explains[byRunning], running)

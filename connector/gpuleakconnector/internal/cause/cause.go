@@ -180,7 +180,10 @@ func (r Rules) Of(f Facts) *Rule {
 	return nil
 }
 
-// Explain fills the placeholders of a text.
+// Explain fills the placeholders of a text. An option that names a device that is not known is left out.
 func Explain(text, pid, device string) string {
+	if device == "" {
+		text = strings.ReplaceAll(text, " --id={device}", "")
+	}
 	return strings.NewReplacer("{pid}", pid, "{device}", device).Replace(text)
 }

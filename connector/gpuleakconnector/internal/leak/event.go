@@ -145,12 +145,13 @@ func (f *Fleet) event(p *Process, place *Place, at int64, isOpen bool, why strin
 		ev.Verify = cause.Explain(c.Verify, p.PID, place.Device)
 	}
 	ev.Promises = place.Promises
-	ev.Text = text(&ev)
+	const alone = 1.05 // what it would take by itself, and what all take, are the same but for noise
+	ev.Text = text(&ev, place.left > alone*r.Exhaustion.Value*r.Rate.Value)
 	return ev
 }
 
-// text says it in words.
-func text(ev *Event) string {
+// text says it in words; shared is whether others take of what is left, too.
+func text(ev *Event, shared bool) string {
 	var b strings.Builder
 	switch {
 	case ev.Whole:
@@ -176,6 +177,9 @@ func text(ev *Event) string {
 		fmt.Fprintf(&b, "; nothing is left in %s", hours(ev.Exhaustion))
 		if !math.IsInf(ev.ExhaustionHigh, 1) {
 			fmt.Fprintf(&b, " (%s to %s)", hours(ev.ExhaustionLow), hours(ev.ExhaustionHigh))
+		}
+		if shared {
+			b.WriteString(", with all else that grows on the device")
 		}
 	}
 	if len(ev.Promises) > 0 {
@@ -239,6 +243,8 @@ func three(v float64) string {
 
 func hours(seconds float64) string {
 	switch {
+	case seconds < 119.5:
+		return fmt.Sprintf("%.0f seconds", seconds)
 	case seconds < 2*3600:
 		return fmt.Sprintf("%.0f minutes", seconds/60)
 	case seconds < 999.5*3600:

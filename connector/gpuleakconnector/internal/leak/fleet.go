@@ -36,8 +36,9 @@ type Options struct {
 	// host says something.
 	MaxProcesses int
 	TTL          time.Duration
-	// Contested is called once for each process under whose id another one tells memory.
+	// Contested is called once for each process under whose id another one tells memory, and Missed for each that is not judged because calls were missed.
 	Contested func(p *Process, by *Where)
+	Missed    func(p *Process)
 	// Judged is called for each that was judged, and Gone for each of which nothing more is said.
 	Judged, Gone func(p *Place, at int64)
 }
@@ -55,7 +56,8 @@ type Fleet struct {
 	joins     joins
 	origins   map[string]*origin // of traffic that is joined by a relation
 	budgets   budgets
-	judged    int64 // up to which event time, exclusively
+	judged    int64      // up to which event time, exclusively
+	spoken    []*Process // those of which something was said last; scratch
 	events    []Event
 	evicted   uint64
 	unjoined  [unjoinedReasons]uint64
@@ -90,13 +92,21 @@ type Process struct {
 	leaks      uint32  // opened so far
 	limit      float64 // of a device; NaN where it is not known
 	used       float64
+	reserved   float64        // by the driver, besides what is used
+	grows      trend.Estimate // of a device: how fast what is in use leaks; 0 where it does not
+	taken      trend.Estimate // and how fast its memory is taken by all that grow, as was judged last
 }
+
+// left is how much of a device is left; NaN where that is not known.
+func (p *Process) left() float64 { return p.limit - p.reserved - p.used }
 
 // Place is the memory of a process on one device.
 type Place struct {
 	Of     *Process
 	Device string // "" where it is not known
 	Result trend.Result
+	// Standing is whether there is a verdict, and Stood whether there was one before.
+	Standing, Stood Standing
 	// Cause is why it leaks, nil where it does not or nobody knows. Before is what was said before.
 	Cause, Before *cause.Rule
 	// Promises are those that it will break, the first one first, while it leaks. Promised are those of before.
@@ -145,9 +155,9 @@ func (f *Fleet) Hear(at int64, kind Kind, where *Where, value float64) Refusal {
 // is heard counts.
 func (f *Fleet) room(kind Kind, w *Where, at int64) bool {
 	of, id := f.processes, ID{Host: w.Host, PID: w.PID}
-	if kind >= Limit && kind <= Unattributed {
+	if kind.OfDevice() {
 		of, id = f.devices, ID{Host: w.Host, Device: w.Device}
-	} else if kind > Unattributed {
+	} else if kind > Missed {
 		return true // it makes no new one
 	}
 	if of[id] == nil {
@@ -223,11 +233,14 @@ func (f *Fleet) take(o *observation) {
 		f.missed(o)
 	case Used, Live:
 		p := f.process(o)
-		if p == nil || o.kind == Live && o.at <= p.misses.last {
+		if p == nil {
 			return
 		}
 		place := p.place(o.where.Device)
 		p.heard, place.heard = max(p.heard, o.at), max(place.heard, o.at)
+		if o.kind == Live && o.at <= p.misses.last {
+			return
+		}
 		of := &place.used
 		if o.kind == Live {
 			of = &place.live
@@ -236,7 +249,7 @@ func (f *Fleet) take(o *observation) {
 			f.joins.stale = true // it holds memory from now on
 		}
 		f.judge.Add(of, o.at, o.value)
-	case Limit, DeviceUsed, Unattributed:
+	case Limit, DeviceUsed, Reserved, Unattributed:
 		f.deviceTakes(o)
 	case Burn, Remaining:
 		f.budgets.take(o)
@@ -260,6 +273,9 @@ func (f *Fleet) process(o *observation) *Process {
 	}
 	if p != nil && p.driver == (o.kind == Used) {
 		switch program, container := differ(p.Executable, w.Executable), differ(p.Names.Container, w.Names.Container); {
+		case program && !container && f.renames(p, o):
+		case program && o.kind == Missed && o.at-p.saidAt <= int64(f.options.TTL):
+			return nil // what is live says whose it is
 		case (program || container) && f.contests(p, o):
 			return nil
 		case program:
@@ -302,6 +318,8 @@ func (f *Fleet) deviceTakes(o *observation) {
 	switch o.kind {
 	case Limit:
 		d.limit = o.value
+	case Reserved:
+		d.reserved = o.value
 	case DeviceUsed:
 		d.used = o.value
 		f.judge.Add(&place.device, o.at, o.value)

@@ -10,63 +10,123 @@ import (
 	"github.com/otelcol-llm/otelcol-llm/internal/trend"
 )
 
-// judgeAll says what there is to say of everybody at a time.
+// judgeAll says what there is to say of everybody at a time: first what grows, then, as they share what is left, when that is gone.
 func (f *Fleet) judgeAll(at int64) {
 	devices, newest := map[ID]cause.Seen{}, f.newest()
 	f.noteProcesses(at)
+	judged := f.spoken[:0]
 	for _, d := range sorted(f.devices) {
 		if f.silent(d, at, newest, "nothing more is heard of the device") {
 			continue
 		}
 		place := d.places[0]
-		place.left = d.limit - d.used
+		place.left = d.left()
 		var result trend.Result
-		result, devices[d.ID] = f.look(&place.device, at, place.left)
-		f.judgeDevice(d, at, result, devices[d.ID])
+		result, devices[d.ID] = f.look(&place.device, at, trend.Headroom{Bytes: place.left, Taken: d.taken})
+		d.grows = trend.Estimate{}
+		if result.State == trend.Leaking && result.Rate.Known() {
+			d.grows = result.Rate
+		}
+		if f.judgeDevice(d, at, result, devices[d.ID]) {
+			judged = append(judged, d)
+		}
 	}
 	for _, p := range sorted(f.processes) {
-		if f.silent(p, at, newest, "the process has ended") {
-			continue
+		if !f.silent(p, at, newest, "the process has ended") {
+			f.judgeProcess(p, at, devices)
+			judged = append(judged, p)
 		}
-		var objects cause.Facts
-		for i, seen := range []*cause.Seen{&objects.Engine, &objects.Context, &objects.Block} {
-			if p.objects[i].Since() != 0 {
-				f.judge.Add(&p.objects[i], at-1, p.counts[i]+1)
-			}
-			_, *seen = f.look(&p.objects[i], at, math.NaN())
-		}
-		whole := p.whole()
-		counts := f.counts(p, at)
-		if whole != nil && counts {
-			_, objects.Live = f.look(&whole.live, at, math.NaN())
-		}
-		for _, place := range p.places {
-			if place == whole {
-				continue
-			}
-			facts, id := objects, ID{Host: p.Host, Device: place.Device}
-			place.left = math.NaN()
-			if of := f.devices[id]; of != nil {
-				place.left, facts.Device = of.limit-of.used, devices[id]
-			}
-			live, seen := f.look(&place.live, at, place.left)
-			if !counts {
-				live, seen = trend.Result{Rate: unknown, Exhaustion: unknown, PerServed: math.NaN(), PerRequest: math.NaN(), PerRequestFirst: math.NaN()}, cause.Unknown
-			}
-			if place.live.Since() != 0 {
-				facts.Live = seen
-			}
-			before := place.Result
-			place.Result, facts.Process = f.look(&place.used, at, place.left)
-			if place.used.Since() == 0 {
-				if place.Result = live; before.State == trend.Leaking && !counts {
-					place.Result = before // nobody can tell
-				}
-			}
-			f.explain(place, facts)
-		}
+	}
+	f.share(judged)
+	for _, p := range judged {
 		f.tell(p, at)
 	}
+	f.spoken = judged
+	clear(f.spoken) // one that is forgotten is not kept
+}
+
+// judgeProcess says what there is to say of the memory of a process.
+func (f *Fleet) judgeProcess(p *Process, at int64, devices map[ID]cause.Seen) {
+	var objects cause.Facts
+	for i, seen := range []*cause.Seen{&objects.Engine, &objects.Context, &objects.Block} {
+		if p.objects[i].Since() != 0 {
+			f.judge.Add(&p.objects[i], at-1, p.counts[i]+1)
+		}
+		_, *seen = f.look(&p.objects[i], at, trend.Alone(math.NaN()))
+	}
+	whole := p.whole()
+	counts := f.counts(p, at)
+	if whole != nil && counts {
+		_, objects.Live = f.look(&whole.live, at, trend.Alone(math.NaN()))
+	}
+	for _, place := range p.places {
+		if place == whole {
+			continue
+		}
+		facts, left := objects, trend.Alone(math.NaN())
+		of := f.devices[ID{Host: p.Host, Device: place.Device}]
+		if of != nil {
+			left, facts.Device = trend.Headroom{Bytes: of.left(), Taken: of.taken}, devices[of.ID]
+		}
+		place.left = left.Bytes
+		live, seen := f.look(&place.live, at, left)
+		if !counts {
+			live, seen = trend.Result{Rate: unknown, Exhaustion: unknown, PerServed: math.NaN(), PerRequest: math.NaN(), PerRequestFirst: math.NaN()}, cause.Unknown
+		}
+		if place.live.Since() != 0 {
+			facts.Live = seen
+		}
+		before := place.Result
+		place.Result, facts.Process = f.look(&place.used, at, left)
+		if place.used.Since() == 0 {
+			if place.Result = live; before.State == trend.Leaking && !counts {
+				place.Result = before // nobody can tell
+			}
+		}
+		if of != nil && facts.Process == cause.Rising && f.grewToo(&of.places[0].device, &place.Result, at) {
+			facts.Device = cause.Rising
+		}
+		place.stands(counts)
+		f.explain(place, facts)
+	}
+}
+
+// grewToo reports whether the memory in use of a device grew while that of a process did, by half of it at least: by itself, a device on which one process
+// after another grows and ends is one that gets its memory back.
+func (f *Fleet) grewToo(device *trend.Series, of *trend.Result, at int64) bool {
+	return device.Since() != 0 && f.judge.Rose(device, at-int64(of.Span)) >= of.Rate.Value*of.Span.Seconds()/2
+}
+
+// share adds up how fast the memory of each device is taken by those that were found to grow, or, where that is more for certain, by what the device itself
+// shows, and says of each of them when nothing is left.
+func (f *Fleet) share(judged []*Process) {
+	takers := func(visit func(d *Process, of *Place)) {
+		for _, p := range judged {
+			for _, place := range p.places {
+				if d := f.devices[ID{Host: p.Host, Device: place.Device}]; d != nil && place.Result.State >= trend.Suspect && place.Result.Rate.Known() {
+					visit(d, place)
+				}
+			}
+		}
+	}
+	for _, d := range f.devices {
+		d.taken = trend.Estimate{}
+	}
+	takers(func(d *Process, of *Place) {
+		r := of.Result.Rate
+		d.taken.Value += max(r.Value, 0)
+		d.taken.Low += max(r.Low, 0)
+		d.taken.High += max(r.High, 0)
+	})
+	for _, d := range f.devices {
+		if d.grows.Low > d.taken.High {
+			d.taken = d.grows
+		}
+	}
+	takers(func(d *Process, of *Place) {
+		left := trend.Headroom{Bytes: of.left, Taken: d.taken}
+		of.Result.Exhaustion = left.Exhaustion(of.Result.Rate)
+	})
 }
 
 // unknown is an estimate of what nobody knows.
@@ -120,7 +180,7 @@ func (p *Process) whole() (whole *Place) {
 }
 
 // look judges a series, and says whether it grows.
-func (f *Fleet) look(s *trend.Series, at int64, left float64) (trend.Result, cause.Seen) {
+func (f *Fleet) look(s *trend.Series, at int64, left trend.Headroom) (trend.Result, cause.Seen) {
 	if s.Since() == 0 {
 		return trend.Result{}, cause.Unknown
 	}
@@ -149,6 +209,10 @@ func (f *Fleet) tell(p *Process, at int64) {
 	for _, place := range p.places {
 		if place == whole {
 			continue
+		}
+		if place.Standing == CallsMissed && !p.misses.told && f.options.Missed != nil {
+			p.misses.told = true
+			f.options.Missed(p)
 		}
 		place.Promised, place.Promises = place.Promises, nil
 		if place.Result.State == trend.Leaking && f.options.Objectives != nil {
@@ -195,5 +259,5 @@ func (p *Place) Memory() float64 {
 // Left is how much of the device is left; NaN where it is not known.
 func (p *Place) Left() float64 { return p.left }
 
-// Judged reports whether there is memory of which something is said.
-func (p *Place) Judged() bool { return p.used.Since() != 0 || p.live.Since() != 0 || p.whole }
+// Judged reports whether there is memory of which something is said, if only that it is not known.
+func (p *Place) Judged() bool { return p.holds() || p.whole || p.Of.misses.last != 0 && p.heard != 0 }

@@ -335,15 +335,46 @@ func TestLimitsRefuseAndLateIsLate(t *testing.T) {
 func TestAnotherProgramOfTheSameProcessIDIsAnotherProcess(t *testing.T) {
 	r := newRig(t, nil)
 	r.run(5, func(at int64, h float64) {
-		w := server
+		w, used := server, 40*gib*(1+0.01*h)
 		if h >= 4 {
-			w.Executable = "bash"
+			w.Executable, used = "bash", gib
 		}
-		r.hear(at, Used, w, 40*gib*(1+0.01*h))
+		r.hear(at, Used, w, used)
 	})
 	require.Len(t, r.events, 2)
 	assert.Equal(t, "another program has its process id now", r.events[1].Text)
 	assert.Equal(t, trend.OK, r.last("71", "GPU-0").state)
+}
+
+// Scenario: a worker that leaks gives itself a new name after two hours, or another one with each request; its allocations and its device are told, or what the driver says. Guarantees: it is one
+// process, which nobody contests, and is told as soon as any other; what was said under its former name ends.
+func TestAProcessThatChangesItsNameIsTheSame(t *testing.T) {
+	f := func(kind Kind, device string, name func(h float64) string, gone int) {
+		t.Helper()
+		r, random := newRig(t, func(o *Options) {
+			o.Contested = func(*Process, *Where) { assert.Fail(t, "it is its own") }
+		}), rand.New(rand.NewPCG(1, 1))
+		r.run(4, func(at int64, h float64) {
+			w := server
+			w.Device, w.Executable = device, name(h)
+			r.hear(at, Missed, w, 0)
+			r.hear(at, kind, w, (20+h)*gib+noise(random))
+		})
+		require.Len(t, r.events, 1)
+		assert.InDelta(t, 3.4, float64(r.events[0].Time-t0)/3.6e12, 0.2)
+		assert.Zero(t, r.Evicted())
+		assert.GreaterOrEqual(t, len(r.gone), gone)
+	}
+	later := func(h float64) string {
+		if h < 2 {
+			return "python3"
+		}
+		return "VLLM::EngineCor"
+	}
+	busy := func(h float64) string { return []string{"ray::IDLE", "ray::step"}[int(h*60)%3/2] }
+	f(Used, "GPU-0", later, 1)
+	f(Live, "", later, 1)
+	f(Live, "GPU-0", busy, 100)
 }
 
 func TestAStateOfOtherSettingsIsNotTakenUp(t *testing.T) {

@@ -11,6 +11,7 @@ import "github.com/otelcol-llm/otelcol-llm/internal/trend"
 type misses struct {
 	calls map[uint64]float64
 	last  int64 // when one was missed last, in event time; 0 for never
+	told  bool  // to the operator
 }
 
 // take notes how many calls were missed so far, and reports whether that has changed: a counter that fell has begun anew, and so has the

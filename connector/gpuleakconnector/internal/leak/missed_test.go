@@ -163,6 +163,9 @@ func TestAmountsAreWrittenInTheUnitThatFits(t *testing.T) {
 	f(2048*gib, "2 TiB")
 	f(1500*1024*gib, "1500 TiB")
 	assert.Equal(t, "44 minutes", hours(44*60))
+	assert.Equal(t, "2 minutes", hours(119.6))
+	assert.Equal(t, "90 seconds", hours(90.2))
+	assert.Equal(t, "0 seconds", hours(0))
 	assert.Equal(t, "75 hours", hours(75*3600))
 	assert.Equal(t, "1000 days", hours(1000*86400))
 }

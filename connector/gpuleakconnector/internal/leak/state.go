@@ -64,7 +64,7 @@ type ProcessState struct {
 	Told        int64 // of a device: when a process told memory on it last
 	Missed      map[uint64]float64
 	MissedAt    int64
-	Limit, Used float64 // below 0 where they are not known
+	Limit, Used float64 // below 0 where they are not known; what is reserved counts as used
 	Open        *opened
 	Leaks       uint32
 	Traffic     [3]Told
@@ -122,7 +122,7 @@ func (f *Fleet) State() (Head, map[int][]ProcessState) {
 func (p *Process) state() ProcessState {
 	st := ProcessState{
 		ID: p.ID, Program: p.Executable, Service: p.Service, Names: p.Names, Labels: p.Labels, Driver: p.driver, Heard: p.heard, SaidAt: p.saidAt, Told: p.told,
-		Missed: clone(p.misses.calls), MissedAt: p.misses.last, Limit: orBelow(p.limit), Used: orBelow(p.used),
+		Missed: clone(p.misses.calls), MissedAt: p.misses.last, Limit: orBelow(p.limit), Used: orBelow(p.used + p.reserved), // told apart again by the next points
 		Leaks: p.leaks, Traffic: p.load.told, Running: clone(p.load.running), KV: clone(p.load.cache), Counts: p.counts,
 	}
 	if p.open != nil {
@@ -203,7 +203,7 @@ func (f *Fleet) restore(st *ProcessState) (*Process, error) {
 	p := &Process{
 		ID: st.ID, Executable: st.Program, Service: st.Service, Names: st.Names, Labels: st.Labels, driver: st.Driver, heard: st.Heard, open: st.Open, leaks: st.Leaks,
 		limit: orNaN(st.Limit), used: orNaN(st.Used), load: load{told: st.Traffic, running: st.Running, cache: st.KV}, counts: st.Counts,
-		saidAt: st.SaidAt, told: st.Told, misses: misses{st.Missed, st.MissedAt},
+		saidAt: st.SaidAt, told: st.Told, misses: misses{calls: st.Missed, last: st.MissedAt},
 	}
 	if st.ID.PID == "" && len(st.Places) == 0 || max(len(st.Running), len(st.KV), len(st.Missed)) > maxLoads {
 		return nil, fmt.Errorf("%d places, %d and %d series of traffic: want one at least of a device, and at most %d", len(st.Places), len(st.Running), len(st.KV), maxLoads)

@@ -31,17 +31,28 @@ const (
 	// Burn is the burn rate of a promise, Remaining the share of its error budget that is left, below 0 where it is overspent.
 	Burn
 	Remaining
+	// Reserved is what the driver keeps of a device's memory for itself, besides what is in use. It stands here because kinds are written in checkpoints.
+	Reserved
 	kinds
 )
 
+// OfDevice reports whether it is of a device as a whole.
+func (k Kind) OfDevice() bool { return k >= Limit && k <= Unattributed || k == Reserved }
+
+// OfTraffic reports whether it is of what a process does, or makes.
+func (k Kind) OfTraffic() bool { return k >= Running && k <= Blocks }
+
+// OfPromise reports whether it is of a promise.
+func (k Kind) OfPromise() bool { return k == Burn || k == Remaining }
+
 // names reports whether a place says what a point of the kind is about.
 func (k Kind) names(w *Where) bool {
-	switch k {
-	case Used, Live, Missed:
+	switch {
+	case k <= Missed:
 		return w.PID != ""
-	case Limit, DeviceUsed, Unattributed:
+	case k.OfDevice():
 		return w.Device != ""
-	case Burn, Remaining:
+	case k.OfPromise():
 		return w.SLO != ""
 	default:
 		return w.PID != "" || w.Device != "" || w.Names.any()

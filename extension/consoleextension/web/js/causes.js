@@ -33,7 +33,7 @@ export const causes = {
   },
   unknown: {
     text: "What the driver holds for process {pid} grows, and more is not known: run the cuda_memory receiver beside it.",
-    verify: "nvidia-smi --query-compute-apps=pid,used_memory --format=csv -l 60",
+    verify: "nvidia-smi --id={device} --query-compute-apps=pid,used_memory --format=csv -l 60",
   },
   device_grows: {
     text: "What is in use on device {device} grows, and nothing is told of the processes on it: run the nvidia_gpu receiver where it sees them, by NVML and in the host's PID namespace, or the cuda_memory receiver.",
@@ -41,8 +41,9 @@ export const causes = {
   },
 };
 
-/** A cause in words: {name, text, verify}. Of one by a rule of one's own only the name is known here. */
+/** A cause in words: {name, text, verify}. Of one by a rule of one's own only the name is known here. An option that names a device that is not known is left out. */
 export function explain(cause, pid, device) {
-  const known = Object.hasOwn(causes, cause) ? causes[cause] : undefined, fill = (text) => text?.replaceAll("{pid}", pid).replaceAll("{device}", device);
+  const known = Object.hasOwn(causes, cause) ? causes[cause] : undefined, of = device ? "" : " --id={device}";
+  const fill = (text) => text?.replaceAll(of, "").replaceAll("{pid}", pid).replaceAll("{device}", device);
   return { name: cause.replaceAll("_", " "), text: fill(known?.text), verify: fill(known?.verify) };
 }
