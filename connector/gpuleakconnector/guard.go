@@ -3,7 +3,9 @@
 package gpuleakconnector
 
 import (
+	"math"
 	"strconv"
+	"time"
 
 	"github.com/otelcol-llm/otelcol-llm/connector/gpuleakconnector/internal/leak"
 	"github.com/otelcol-llm/otelcol-llm/internal/gpuwatch"
@@ -31,5 +33,17 @@ func (e *engine) tellGuard(ev *leak.Event) {
 	if err != nil {
 		pid = 0
 	}
-	e.guard.Leak(gpuwatch.Leak{ID: ev.ID, Open: ev.Opened, Host: ev.Process.Host, PID: pid, Device: ev.Device, Executable: ev.Executable, Cause: ev.Cause, At: ev.Time})
+	e.guard.Leak(gpuwatch.Leak{
+		ID: ev.ID, Open: ev.Opened, Host: ev.Process.Host, PID: pid, Device: ev.Device, Executable: ev.Executable, Cause: ev.Cause, At: ev.Time,
+		Exhaustion: lasts(ev.Exhaustion),
+	})
+}
+
+// lasts is how long something is left, of a number of seconds: ten years at most, and 0 only of what is not known.
+func lasts(seconds float64) time.Duration {
+	const longest = 10 * 365 * 24 * 3600.0
+	if seconds < 0 || math.IsNaN(seconds) {
+		return 0
+	}
+	return max(1, time.Duration(min(seconds, longest)*float64(time.Second)))
 }
