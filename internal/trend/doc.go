@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package trend tells memory that leaks from memory that is only used: by a cache that fills once, by traffic that comes and
-// goes, by a collector of garbage, by a process that has begun anew.
+// goes, by a collector of garbage, by a process that sleeps or has begun anew.
 //
 //	var s trend.Series                                  // of one process, some 30 KB when it is ten days old
 //	judge.Add(&s, at, bytes)                            // event time, in any order

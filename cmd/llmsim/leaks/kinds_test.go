@@ -25,6 +25,7 @@ type kind struct {
 	used float64
 	// follows and keeps are what a running request takes while it runs, and what is kept for the most that ever ran.
 	follows, keeps float64
+	sleeps         bool // for 20 minutes every 3 hours
 	// faults are those of one process, as a scenario has them; each has parameters of its own.
 	faults func(r *rand.Rand) string
 }
@@ -77,4 +78,9 @@ var kinds = []kind{
 	}},
 	{name: "daily traffic; a request takes 100 MiB", hours: 24, daily: true, follows: 100 * mib, faults: none},
 	{name: "daily traffic; memory is kept for the most there was", hours: 24, daily: true, keeps: 100 * mib, faults: none},
+	{name: "leak, asleep for 20 minutes every 3 hours", leaks: true, hours: 12, sleeps: true, used: 0.2, faults: func(r *rand.Rand) string { return leak("rate: %.0f", perHour(r)/3600) }},
+	{name: "leak that begins after 6 hours of calm", leaks: true, hours: 18, used: 0.2, faults: func(r *rand.Rand) string {
+		return leak("from: 6h, rate: %.0f", perHour(r)/3600)
+	}},
+	{name: "flat, asleep for 20 minutes every 3 hours", hours: 12, sleeps: true, faults: none},
 }

@@ -51,6 +51,7 @@ const (
 	enough int64 = 1_500_000
 	// weights is what an engine takes at its start, its KV cache included, and headroom what is left of an H100 then.
 	weights  = 40 * gib
+	asleep   = 2 * gib // of them
 	headroom = 85520809984 - 502267904 - weights
 )
 
@@ -210,6 +211,9 @@ func (m *machine) show() {
 		m.most[i] = max(m.most[i], running)
 		m.jitter[i] = 0.5*m.jitter[i] + m.random[i].NormFloat64()*20*mib
 		bytes := weights + rep.Engine.Leaked(now) + m.kind.follows*running + m.kind.keeps*m.most[i] + math.Abs(m.jitter[i])
+		if m.kind.sleeps && now%(3*time.Hour) >= 160*time.Minute {
+			bytes -= weights - asleep
+		}
 		bytes = min(math.Round(bytes/(2*mib))*2*mib, weights+headroom)
 		if now <= 10*time.Minute {
 			m.settled[i] = bytes
