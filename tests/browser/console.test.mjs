@@ -167,6 +167,7 @@ visit("a leak is told with how fast, until when, why, how to see it, and which p
   const leak = squeeze(await text(page, "article.leak"));
   assert.match(leak, /^✕ ?leaking vllm \(4711\) on GPU-2 grows by 5.27 GiB an hour nothing is left in 1 h 30 min holds 7[01][\d.]* GiB takes for a request 4.71 GiB in its first hour 1.23 GiB, now \+283 %/);
   assert.match(leak, /Cause: not returned. What the driver holds for process 4711 grows, and device GPU-2 does not get it back: /);
+  assert.deepEqual((await page.locator(".summary p").allInnerTexts()).slice(1), ["1 not judged: calls were missed, so what is allocated is not known", "2 not judged: seen for too short a time"]);
   assert.match(await text(page, "article.leak pre"), /^nvidia-smi --id=GPU-2 --query-compute-apps=pid,used_memory --format=csv -l 60/);
   assert.deepEqual((await page.locator("article.leak li").allInnerTexts()).map(squeeze), ["llm:chat:output-tokens:p50 in 45 min", "llm:search:e2e:p99 in 1 h 30 min"]);
   assert.deepEqual((await page.locator("figcaption").allInnerTexts()).map((s) => s.trim()), ["Leaks over time", "What grows", "Memory of GPU-2", "Memory of GPU-3", "Memory of GPU-1", "Memory of GPU-0", "How much it grows in an hour", "When nothing is left", "Memory for a request"]);

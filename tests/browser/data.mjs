@@ -125,6 +125,9 @@ function gpus(batch, t, x, r) {
   stateSet(batch, "gpu.leak.state", ["ok", "suspect", "leaking", "plateau"], flat, t, "ok");
   batch.gauge("nvidia.gpu.process.memory.usage", flat, t, 43 * 2 ** 30, "By");
   batch.gauge("gpu.leak.rate", flat, t, 0, "By/s");
+  for (const [pid, reason] of [["4800", "young"], ["4801", "young"], ["4802", "calls_missed"], ["4803", "told_elsewhere"]]) {
+    batch.gauge("gpu.leak.unjudged", { "hw.id": "GPU-1", "process.pid": pid, "process.executable.name": "vllm", reason }, t, 1);
+  }
   batch.counter("otelcol_gpu_guard_actions", { extension: "gpu_guard", outcome: "not_ended", reason: "threshold", dry_run: "true" }, t, x > 0.95 ? 1 : 0, "{action}");
 }
 

@@ -11,7 +11,7 @@ import { write } from "./state.js";
 
 export const metrics = Object.fromEntries(Object.entries({
   state: "gpu.leak.state", rate: "gpu.leak.rate", end: "gpu.leak.time_to_exhaustion", cause: "gpu.leak.cause", breaks: "gpu.leak.slo.breaks_in",
-  perRequest: "gpu.memory.per_request", first: "gpu.memory.per_request.first_hour",
+  perRequest: "gpu.memory.per_request", unjudged: "gpu.leak.unjudged", first: "gpu.memory.per_request.first_hour",
 }).map(([key, name]) => [key, named(name)]));
 
 export const find = (names, re) => names.all.find((n) => re.test(n));
@@ -40,6 +40,14 @@ export async function leaks(app, client) {
   const soonest = (p) => p.end ?? Infinity;
   for (const p of places.values()) p.breaks.sort((a, b) => a.within - b.within || (a.id < b.id ? -1 : 1));
   return [...places.values()].filter((p) => p.state).sort((a, b) => stateOf(b.state).rank - stateOf(a.state).rank || soonest(a) - soonest(b));
+}
+
+/** Of how many places nothing is said, by why: {young: 3}. What is told elsewhere is judged there. */
+export async function unjudged(app, client) {
+  const name = find(app.names, metrics.unjudged);
+  if (!name) return {};
+  const found = await client.instant(`count by (reason) (${select(name)} == 1)`, app.evaluated);
+  return Object.fromEntries(found.filter(({ metric }) => metric.reason !== "told_elsewhere").map(({ metric, value }) => [metric.reason, value]));
 }
 
 /** Those that leak now, or may. */

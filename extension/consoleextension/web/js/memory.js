@@ -7,7 +7,7 @@ import { chart } from "./chart.js";
 import * as format from "./format.js";
 import { apart, byIdentity, gpuOf, label, named, present, program, short, who } from "./gpu.js";
 import { guarded } from "./guarded.js";
-import { find, leaking, leaks, metrics, perHour, placeOf } from "./leaks.js";
+import { find, leaking, leaks, metrics, perHour, placeOf, unjudged } from "./leaks.js";
 import { badge, field, stateStrips, table } from "./parts.js";
 import { stateOf } from "./palette.js";
 import { select } from "./prom.js";
@@ -29,15 +29,15 @@ export function mount(root) {
         const name = find(app.names, re);
         return name ? (await client.range(select(name), grid, 2000)).series : [];
       };
-      const [all, states, rates, ends, requests, firsts, guard, ...seen] = await Promise.all([
-        leaks(app, client), over(metrics.state), over(metrics.rate), over(metrics.end), over(metrics.perRequest), over(metrics.first), guarded(app, client, grid),
+      const [all, open, states, rates, ends, requests, firsts, guard, ...seen] = await Promise.all([
+        leaks(app, client), unjudged(app, client), over(metrics.state), over(metrics.rate), over(metrics.end), over(metrics.perRequest), over(metrics.first), guarded(app, client, grid),
         ...Object.values(parts).map(over),
       ]);
       const times = Array.from({ length: Math.floor((grid.to - grid.from) / grid.step + 1e-6) + 1 }, (_, i) => grid.from + i * grid.step);
       const memory = Object.fromEntries(Object.keys(parts).map((key, i) => [key, seen[i]])), chosen = app.state.d.gpu ?? "", of = (m) => !chosen || gpuOf(m) === chosen;
       const shown = all.filter((p) => of(p.metric)), suspects = leaking(shown), held = latestBy(memory.process, memory.unattributed, memory.live);
       const zoom = (from, to) => app.set({ from: time.iso(Math.round(from)), to: time.iso(Math.round(to)) });
-      replace(root, summary(shown, memory, all.length > 0), chooser(app, memory, all, chosen),
+      replace(root, summary(shown, memory, all.length > 0, open), chooser(app, memory, all, chosen),
         suspects.map((p) => card(app, p, held.get(p.id))),
         !find(app.names, metrics.state) && empty("Nobody looks for leaks here", "Give the metrics of the GPUs, and of the engines on them, to the gpu_leak connector, and its results to this backend: builtin:all-in-one and builtin:gateway do. Without it, memory is shown and not judged."),
         guard && h("section", null, h("h2", null, "What gpu_guard did in this range"), guard),
@@ -65,12 +65,15 @@ function latestBy(...lists) {
   return by;
 }
 
-function summary(shown, memory, judged) {
+const whyOpen = { young: "seen for too short a time", calls_missed: "calls were missed, so what is allocated is not known" };
+
+function summary(shown, memory, judged, open) {
   const leak = shown.filter((p) => p.state === "leaking").length, suspect = shown.filter((p) => p.state === "suspect").length;
   const gpus = new Set(Object.values(memory).flat().map((x) => gpuOf(x.metric)).filter(Boolean)).size, processes = new Set(memory.process.map((x) => placeOf(x.metric))).size;
   const title = leak > 0 ? `${format.plural(leak, "leak")} of GPU memory` : suspect > 0 ? "A leak is suspected" : judged ? "Nothing leaks" : "GPU memory";
   return h("section", { class: "summary" }, h("h1", null, title),
-    h("p", { class: "muted" }, [gpus > 0 && format.plural(gpus, "GPU"), processes > 0 && `${format.plural(processes, "process", "processes")} on them`, leak > 0 && suspect > 0 && `${suspect} more suspected`].filter(Boolean).join(", ")));
+    h("p", { class: "muted" }, [gpus > 0 && format.plural(gpus, "GPU"), processes > 0 && `${format.plural(processes, "process", "processes")} on them`, leak > 0 && suspect > 0 && `${suspect} more suspected`].filter(Boolean).join(", ")),
+    Object.entries(open).sort().map(([reason, n]) => h("p", { class: "muted" }, `${n} not judged: ${whyOpen[reason] ?? reason}`)));
 }
 
 /** A GPU, or all. */
