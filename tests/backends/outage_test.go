@@ -25,7 +25,7 @@ var outage = flag.Duration("outage", 20*time.Second, "how long the servers of on
 const (
 	beat      = 500 * time.Millisecond // between two requests of each signal
 	inRequest = 5                      // spans, and log records, of each tenant
-	inFlight  = 4                      // requests of a tenant's queue that are sent at once: num_consumers
+	inFlight  = 2 * 100_000 / 500      // requests of a tenant's queue that may be on their way: two batches of min_size, and how large a request is
 	// The longest wait of gRPC between two attempts to connect, and of the retry, each with its jitter.
 	waitMax = 144*time.Second + 45*time.Second
 )
@@ -160,7 +160,7 @@ func (e *estate) apart(tenant string) {
 // meanwhile, twice, and comes back on the same volume. Then the servers are back. Later they are gone once more, and this time the gateway is
 // killed in the middle of sending what waited.
 // Guarantees: what the others send is with their servers all the time. What acme sent is with its own in the end: every span, record and
-// point, none with anybody else's servers, and none twice; nor after the last kill, but for the requests that were on their way right then.
+// point, none with anybody else's servers, and none twice; nor after the last kill, but for the batches that were on their way right then.
 func TestATenantWhoseServersAreGone(t *testing.T) {
 	e := startEstate(t)
 	e.sendFor(5 * time.Second)
