@@ -22,6 +22,8 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-llm/otelcol-llm/internal/hostname"
 )
 
 // AdminConfig is an HTTP server for people who see and stop the guard.
@@ -63,6 +65,11 @@ func (c *AdminConfig) check() (errs []error) {
 		errs = append(errs, fmt.Errorf("admin::endpoint: %q is no host:port, e.g. localhost:8687", c.NetAddr.Endpoint))
 	} else if !loopback(host) && !c.TLS.HasValue() && err == nil {
 		errs = append(errs, fmt.Errorf("admin::tls: is required, since %s can be reached from elsewhere; or listen on localhost", c.NetAddr.Endpoint))
+	}
+	for i, name := range c.AllowedHosts {
+		if err := hostname.Check(name); err != nil {
+			errs = append(errs, fmt.Errorf("admin::allowed_hosts[%d]: %w", i, err))
+		}
 	}
 	if c.CORS.HasValue() {
 		errs = append(errs, errors.New("admin::cors: no page may ask the guard: leave it out"))
@@ -135,16 +142,13 @@ func (a *admin) shutdown(ctx context.Context) error {
 // admit lets in who has the token, and no page of a browser, whatever name or address that was led here by.
 func (e *gpuGuard) admit(next http.Handler) http.Handler {
 	c := &e.cfg.Admin
-	names := []string{"localhost"}
-	for _, name := range append([]string{hostname(c.NetAddr.Endpoint)}, c.AllowedHosts...) {
-		names = append(names, strings.ToLower(name))
-	}
+	names := append(hostname.All(c.AllowedHosts...), "localhost", hostname.Of(c.NetAddr.Endpoint))
 	want := sha256.Sum256([]byte(c.Token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		name := hostname(r.Host)
-		_, notAddress := netip.ParseAddr(strings.Trim(name, "[]"))
+		name := hostname.Of(r.Host)
+		_, notAddress := netip.ParseAddr(name)
 		switch {
 		case notAddress != nil && !slices.Contains(names, name):
 			e.turnAway(w, r, "host", http.StatusForbidden, "this host name is not known: add it to admin::allowed_hosts, or use localhost")
@@ -164,14 +168,6 @@ func bears(r *http.Request, want [sha256.Size]byte) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	have := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(have[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer")
-}
-
-// hostname is the host of host:port, in lower case, without the dot that may end it.
-func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
 func (e *gpuGuard) turnAway(w http.ResponseWriter, r *http.Request, reason string, status int, message string) {

@@ -75,6 +75,7 @@ func TestAWrongConfigurationNamesItsKeyAndTheCure(t *testing.T) {
 	f("both", "admin: token and auth are both set: keep one")
 	f("far", "admin::tls: is required, since 0.0.0.0:8687 can be reached from elsewhere; or listen on localhost")
 	f("nowhere", "admin::endpoint: is empty, but there is a token: write e.g. localhost:8687")
+	f("hosts", `admin::allowed_hosts[0]: "guard.example.com:8687" is no host name: write e.g. console.example.com, without port`)
 	f("port", `admin::endpoint: "localhost" is no host:port, e.g. localhost:8687`, "admin::cors: no page may ask the guard: leave it out")
 	f("null", "policy::protected: is null")
 	f("unit", "for: 3 has no unit: write 3s, 3m or 3h")
